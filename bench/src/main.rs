@@ -1,0 +1,13 @@
+//! Measures Punctual beside its peers, in one process and in turns, so that noise hits all alike.
+
+use anyhow::{Result, bail};
+
+mod measure;
+mod spec;
+
+fn main() -> Result<()> {
+    match std::env::args().nth(1).as_deref() {
+        Some("spec") => spec::run(),
+        other => bail!("expected a benchmark (spec), found {other:?}"),
+    }
+}

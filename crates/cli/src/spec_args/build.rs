@@ -1,0 +1,155 @@
+//! Turns options into a checked spec.
+
+use std::path::Path;
+
+use anyhow::{Context, Result, ensure};
+use jiff::{SignedDuration, Timestamp};
+use punctual_spec::{CalendarRule, Cron, Dialect, Environment, Interval, Roll, Spec, Zones, parse_duration};
+
+use super::{SpecOptions, calendar, files};
+use crate::fault;
+use crate::instant::{self, InstantReader};
+use crate::local_zone::LocalZone;
+use crate::request::Request;
+
+pub fn request(options: &SpecOptions, expressions: &[String], now: Timestamp) -> Result<Request> {
+    ensure_source(options, expressions)?;
+    let mut spec = zoned(options, expressions)?;
+    let mut environment = Environment::default().with_seed(options.seed.as_str());
+
+    // Local times need the zone, and a cron string may be what names it.
+    let zone_name = match spec.canonical(&environment) {
+        Ok(canonical) => canonical.zone,
+        Err(_) if is_split(expressions) => return Err(split_by_the_shell(expressions)),
+        Err(error) => return Err(error.into()),
+    };
+    let zone = match (&options.tzif, &spec.zone_data) {
+        (Some(path), Some(bytes)) => {
+            LocalZone::from_tzif(&zone_name, bytes).with_context(|| format!("--tzif {}", path.display()))?
+        }
+        _ => LocalZone::named(&zone_name)?,
+    };
+
+    let mut instants = InstantReader::new(now, &zone);
+    sources(options, &mut spec, &mut instants)?;
+    bounds(options, &mut spec, &mut instants)?;
+    let notes = instants.notes;
+    exclusions(options, &mut spec)?;
+    environment = named_calendars(options, &mut spec, environment)?;
+
+    let compiled = spec.compile_in(&environment)?;
+    let tzdata = spec.zone_data.is_none().then(|| Zones::bundled().version().to_owned());
+    Ok(Request { spec, environment, compiled, zone, tzdata, notes })
+}
+
+fn ensure_source(options: &SpecOptions, expressions: &[String]) -> Result<()> {
+    let lists = [expressions, &options.every, &options.at, &options.calendar];
+    ensure!(
+        lists.iter().any(|list| !list.is_empty()),
+        fault::new(
+            "there is nothing that could fire",
+            "give a cron string in quotes, as in '0 9 * * MON-FRI', or --every, --at or --calendar",
+        )
+    );
+    Ok(())
+}
+
+/// The cron strings and the zone.
+fn zoned(options: &SpecOptions, expressions: &[String]) -> Result<Spec> {
+    let dialect: Dialect = options.dialect.into();
+    let mut spec = Spec::new().gap(options.gap.into()).fold(options.fold.into());
+    spec.crons = expressions.iter().map(|text| Cron::new(dialect, text.as_str())).collect();
+    spec.zone = options.zone.clone().unwrap_or_default();
+    if let Some(path) = &options.tzif {
+        spec.zone_data = Some(files::tzif(path)?);
+        if options.zone.is_none() {
+            spec.zone = path.display().to_string();
+        }
+    }
+    Ok(spec)
+}
+
+/// Whether the arguments look like one cron string that was not quoted.
+fn is_split(expressions: &[String]) -> bool {
+    let is_word = |text: &String| !text.contains(char::is_whitespace) && !text.starts_with('@');
+    expressions.len() > 1 && expressions.iter().all(is_word)
+}
+
+fn split_by_the_shell(expressions: &[String]) -> anyhow::Error {
+    let message = format!("`{}` is no cron string, only a part of one", expressions[0]);
+    fault::new(message, "put the whole string in quotes, or the shell splits it: '0 9 * * MON-FRI'")
+}
+
+fn sources(options: &SpecOptions, spec: &mut Spec, instants: &mut InstantReader<'_>) -> Result<()> {
+    let anchor = instants.read_optional("--anchor", options.anchor.as_ref())?;
+    for text in &options.every {
+        let interval = interval(text).context("--every")?;
+        spec.intervals.push(match anchor {
+            Some(anchor) => interval.anchored_at(anchor),
+            None => interval,
+        });
+    }
+    for text in &options.at {
+        spec.times.push(instants.read("--at", text)?);
+    }
+    for text in &options.calendar {
+        spec.calendar_texts.push(calendar::calendar(text)?);
+    }
+    Ok(())
+}
+
+fn interval(text: &str) -> Result<Interval, punctual_spec::Error> {
+    let (every, phase) = text.split_once('/').map_or((text, None), |(every, phase)| (every, Some(phase)));
+    let interval = Interval::every(parse_duration(every.trim())?);
+    Ok(match phase {
+        Some(phase) => interval.phase(parse_duration(phase.trim())?),
+        None => interval,
+    })
+}
+
+fn bounds(options: &SpecOptions, spec: &mut Spec, instants: &mut InstantReader<'_>) -> Result<()> {
+    spec.start_time = instants.read_optional("--start", options.start.as_ref())?;
+    spec.end_time = instants.read_optional("--end", options.end.as_ref())?;
+    if let Some(text) = &options.jitter {
+        spec.jitter = parse_duration(text.trim()).context("--jitter")?;
+        ensure!(
+            spec.jitter >= SignedDuration::ZERO,
+            fault::new(format!("--jitter is negative, found `{text}`"), "an occurrence is never due early")
+        );
+    }
+    Ok(())
+}
+
+fn exclusions(options: &SpecOptions, spec: &mut Spec) -> Result<()> {
+    let dialect: Dialect = options.dialect.into();
+    spec.exclusion_crons = options.exclude.iter().map(|text| Cron::new(dialect, text.as_str())).collect();
+    for text in &options.exclude_date {
+        let date = instant::date(text.trim()).ok_or_else(|| {
+            fault::new(format!("--exclude-date is not a date, found `{text}`"), "write it as `2026-12-25`")
+        })?;
+        spec.exclusion_dates.push(date);
+    }
+    Ok(())
+}
+
+/// Files of dates become named calendars under the name of the file.
+fn named_calendars(options: &SpecOptions, spec: &mut Spec, environment: Environment) -> Result<Environment> {
+    let mut environment = environment;
+    let mut add = |option: &str, path: &Path| -> Result<String> {
+        let name = path.display().to_string();
+        let calendar = files::dates(option, path)?;
+        environment = std::mem::take(&mut environment).with_calendar(name.as_str(), calendar);
+        Ok(name)
+    };
+    let roll = options.roll.map_or(Roll::Skip, Roll::from);
+    if let Some(path) = &options.exclude_dates {
+        spec.calendar_rules.push(CalendarRule::exclude(add("--exclude-dates", path)?).roll(roll));
+    }
+    if let Some(path) = &options.only_dates {
+        spec.calendar_rules.push(CalendarRule::only_on(add("--only-dates", path)?).roll(roll));
+    }
+    if let Some(path) = &options.business_closed {
+        spec.business_calendar = Some(add("--business-closed", path)?);
+    }
+    Ok(environment)
+}

@@ -1,0 +1,55 @@
+//! Everything a contributor runs, in Rust and without further tools: `cargo xtask help` lists it.
+
+use std::process::ExitCode;
+
+use anyhow::{Result, bail};
+
+mod bench;
+mod fuzz;
+mod run;
+mod test;
+mod tidy;
+mod vectors;
+
+const HELP: &str = "\
+cargo xtask <command>
+
+  test               everything: tidy, format, lints, all tests, docs, package, fuzzing for a bounded time
+  tidy               house rules that a test can check: crate edges, words, sizes, links
+  bench [name]       measurements side by side with peers (spec)
+  fuzz [target] [seconds]
+                     fuzz one target or all, 20 seconds each unless said otherwise
+  vectors            make the recorded answers of other schedulers anew (needs Python with pip)
+  help               this text
+";
+
+fn main() -> ExitCode {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
+    match dispatch(&words) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("error: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn dispatch(words: &[&str]) -> Result<()> {
+    match words {
+        ["test"] => test::run(),
+        ["tidy"] => tidy::run(),
+        ["bench"] => bench::run("spec"),
+        ["bench", name] => bench::run(name),
+        ["fuzz"] => fuzz::run(None, fuzz::SECONDS),
+        ["fuzz", target] => fuzz::run(Some(target), fuzz::SECONDS),
+        ["fuzz", target, seconds] => fuzz::run(Some(target), seconds.parse()?),
+        ["vectors"] => vectors::run(),
+        ["help" | "--help" | "-h"] => {
+            eprint!("{HELP}");
+            Ok(())
+        }
+        [] => bail!("a command is missing\n\n{HELP}"),
+        other => bail!("`{}` is no command\n\n{HELP}", other.join(" ")),
+    }
+}

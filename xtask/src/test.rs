@@ -1,0 +1,70 @@
+//! The one command that decides: what passes here may land.
+
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result};
+
+use crate::run::{self, cargo, root};
+use crate::{fuzz, tidy};
+
+type Step = (&'static str, fn() -> Result<()>);
+
+const STEPS: [Step; 8] = [
+    ("tidy", tidy::run),
+    ("format", format),
+    ("lints", || {
+        run::run(cargo().args(["clippy", "--workspace", "--all-targets", "--quiet", "--", "-D", "warnings"]))
+    }),
+    ("tests", || run::run(cargo().args(["test", "--workspace", "--quiet"]))),
+    ("docs", || {
+        run::run(
+            cargo().args(["doc", "--workspace", "--no-deps", "--quiet"]).env("RUSTDOCFLAGS", "-D warnings"),
+        )
+    }),
+    // Verifying would build everything once more; the tests have done that.
+    ("package", || {
+        run::run(cargo().args(["package", "-p", "punctual-spec", "--allow-dirty", "--no-verify", "--quiet"]))
+    }),
+    ("benchmarks build", || {
+        let manifest = root().join("bench/Cargo.toml");
+        let target = root().join("target/bench");
+        run::run(
+            cargo()
+                .args(["check", "--quiet", "--locked", "--manifest-path"])
+                .arg(manifest)
+                .env("CARGO_TARGET_DIR", target),
+        )
+    }),
+    ("fuzzing", || fuzz::run(None, fuzz::SECONDS)),
+];
+
+fn run_all(steps: &[Step]) -> Result<Vec<(&'static str, Duration)>> {
+    let mut times = Vec::new();
+    for (index, (name, step)) in steps.iter().enumerate() {
+        eprintln!("\n[{}/{}] {name}", index + 1, steps.len());
+        let start = Instant::now();
+        step().with_context(|| format!("step `{name}`"))?;
+        times.push((*name, start.elapsed()));
+    }
+    Ok(times)
+}
+
+pub fn run() -> Result<()> {
+    let times = run_all(&STEPS)?;
+    eprintln!();
+    for (name, time) in &times {
+        eprintln!("{name:<18}{:>7.1} s", time.as_secs_f64());
+    }
+    eprintln!("steps: {} passed, 0 failed", times.len());
+    Ok(())
+}
+
+fn format() -> Result<()> {
+    run::run(cargo().args(["fmt", "--all", "--check"]))?;
+    for folder in ["fuzz", "bench"] {
+        run::run(
+            cargo().args(["fmt", "--check", "--manifest-path"]).arg(root().join(folder).join("Cargo.toml")),
+        )?;
+    }
+    Ok(())
+}

@@ -29,7 +29,17 @@ pub(crate) use sparse::SparseTicks;
 /// A spec that was checked and can be asked.
 ///
 /// All answers are exact, need no heap and take bounded work: a search never walks through excluded seconds,
-/// years without an occurrence, or times after the last one.
+/// years without an occurrence, or times after the last one. It is cheap to keep and can be shared by threads.
+///
+/// ```
+/// use punctual_spec::Spec;
+///
+/// let compiled = Spec::new().cron("@hourly").compile()?;
+/// let after = "2026-01-01T00:30:00Z".parse().unwrap();
+/// assert_eq!(compiled.next(after).unwrap().nominal_time.to_string(), "2026-01-01T01:00:00Z");
+/// assert_eq!(compiled.previous(after).unwrap().nominal_time.to_string(), "2026-01-01T00:00:00Z");
+/// # Ok::<(), punctual_spec::Error>(())
+/// ```
 #[derive(Clone, Debug)]
 pub struct CompiledSpec {
     /// Calendars, with the exclusions cut out.

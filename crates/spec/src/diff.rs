@@ -6,6 +6,16 @@ use crate::compile::CompiledSpec;
 use crate::occurrence::{Occurrence, Occurrences};
 
 /// How one occurrence fares under a change of spec.
+///
+/// ```
+/// use punctual_spec::{Change, Spec, diff};
+///
+/// let (old, new) = (Spec::new().cron("0 9 * * *").compile()?, Spec::new().cron("0 10 * * *").compile()?);
+/// let day = ("2026-01-01T00:00:00Z".parse().unwrap(), "2026-01-02T00:00:00Z".parse().unwrap());
+/// let changes: Vec<Change> = diff(&old, &new, day.0, day.1).collect();
+/// assert!(matches!(changes[..], [Change::Removed(_), Change::Added(_)]));
+/// # Ok::<(), punctual_spec::Error>(())
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Change {
     /// Only the new spec has it.

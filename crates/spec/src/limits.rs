@@ -1,4 +1,11 @@
 //! Every bound of this crate, with its reason. Hitting one is an error that names it, never a slow answer.
+//!
+//! ```
+//! use punctual_spec::{Spec, limits};
+//!
+//! let many = (0..=limits::RULES_MAX).fold(Spec::new(), |spec, _| spec.cron("@daily"));
+//! assert!(many.compile().unwrap_err().is_limit());
+//! ```
 
 /// First year that calendars know.
 pub const YEAR_MIN: i16 = 2000;
@@ -11,6 +18,9 @@ pub const RULES_MAX: usize = 10_000;
 
 /// Explicit times and dates in one list.
 pub const TIMES_MAX: usize = 10_000;
+
+/// Days over which an occurrence rolls at most; a calendar that allows nothing for longer lacks its dates.
+pub const ROLL_DAYS_MAX: i32 = 366;
 
 /// Bytes of one cron string or calendar field, so that a parse is always short.
 pub const TEXT_BYTES_MAX: usize = 4_096;

@@ -49,6 +49,15 @@ impl std::fmt::Display for Lint {
 }
 
 /// The kinds of findings.
+///
+/// ```
+/// use punctual_spec::{Environment, LintCode, Spec};
+///
+/// let now = "2026-01-01T00:00:00Z".parse().unwrap();
+/// let lints = Spec::new().cron("0 0 * * 5#3").lint(&Environment::default(), now)?;
+/// assert!(lints.iter().any(|lint| lint.code == LintCode::HashComment));
+/// # Ok::<(), punctual_spec::Error>(())
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[non_exhaustive]
 pub enum LintCode {

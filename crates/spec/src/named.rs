@@ -147,6 +147,11 @@ impl CalendarRule {
 }
 
 /// Whether a named calendar says where occurrences may be, or where they may not.
+///
+/// ```
+/// use punctual_spec::{CalendarMode, CalendarRule};
+/// assert_eq!(CalendarRule::exclude("holidays").mode, CalendarMode::Exclude);
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum CalendarMode {
     /// Only on its dates.
@@ -156,6 +161,20 @@ pub enum CalendarMode {
 }
 
 /// What becomes of an occurrence on a forbidden date. The time of day stays.
+///
+/// ```
+/// use jiff::civil::date;
+/// use punctual_spec::{CalendarRule, Environment, NamedCalendar, Roll, Spec};
+///
+/// let environment = Environment::default().with_calendar("closed", NamedCalendar::new([date(2026, 5, 1)]));
+/// let first = |roll| {
+///     let spec = Spec::new().cron("0 9 1 5 * 2026").calendar_rule(CalendarRule::exclude("closed").roll(roll));
+///     spec.compile_in(&environment).unwrap().first().map(|time| time.to_string())
+/// };
+/// assert_eq!(first(Roll::Skip), None);
+/// assert_eq!(first(Roll::Forward).as_deref(), Some("2026-05-02T09:00:00Z"));
+/// assert_eq!(first(Roll::Back).as_deref(), Some("2026-04-30T09:00:00Z"));
+/// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Roll {
     /// It does not happen.

@@ -168,6 +168,17 @@ impl CompiledSpec {
 }
 
 /// Occurrences in order; see [`CompiledSpec::iterate`].
+///
+/// ```
+/// use punctual_spec::Spec;
+///
+/// let compiled = Spec::new().cron("0 0 1 1 *").compile()?;
+/// let (after, through) = ("2026-06-01T00:00:00Z".parse().unwrap(), "2029-06-01T00:00:00Z".parse().unwrap());
+/// let mut new_years = compiled.iterate(after, through);
+/// assert_eq!(new_years.next().unwrap().nominal_time.to_string(), "2027-01-01T00:00:00Z");
+/// assert_eq!(new_years.count(), 2);
+/// # Ok::<(), punctual_spec::Error>(())
+/// ```
 #[derive(Clone, Debug)]
 pub struct Occurrences<'a> {
     spec: &'a CompiledSpec,

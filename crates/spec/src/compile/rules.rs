@@ -6,7 +6,7 @@ use crate::civil::{DAY_MAX, DAY_MIN, MONTHS, Month, day_of_date, month};
 use crate::days::bits::DayBits;
 use crate::days::{ALL_YEARS, DaySet, Pattern};
 use crate::error::Error;
-use crate::limits::{TIMES_MAX, YEAR_MIN};
+use crate::limits::{ROLL_DAYS_MAX, TIMES_MAX, YEAR_MIN};
 use crate::named::{CalendarMode, NamedCalendar, Roll};
 use crate::spec::{Environment, Spec};
 use crate::time_of_day::TimeOfDay;
@@ -264,7 +264,7 @@ impl Rolls {
                 Some((_, Roll::Back)) if day > DAY_MIN => self.allowed.at_or_before(day - 1),
                 Some((_, Roll::Forward | Roll::Back | Roll::Skip)) => None,
             };
-            if let Some(target) = target {
+            if let Some(target) = target.filter(|target| (target - day).abs() <= ROLL_DAYS_MAX) {
                 rolled.insert(target);
             }
         }

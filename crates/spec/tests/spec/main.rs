@@ -1,5 +1,6 @@
 //! The promises of punctual-spec, in one binary: published cases, oracle, laws, hostile specs, no heap.
 
+mod calendars;
 mod cases;
 mod heap;
 mod hostile;

@@ -1,7 +1,7 @@
 //! A brute-force oracle agrees with the compiled spec: it asks every second (or quarter of an hour) of a
 //! window what the wall clock shows, and compares field by field. It knows no masks, stretches or searches.
 
-use jiff::civil::DateTime;
+use jiff::civil::{Date, DateTime};
 use jiff::tz::{TimeZone, TimeZoneDatabase};
 use jiff::{SignedDuration, Timestamp};
 use punctual_spec::{Calendar, CompiledSpec, DayOfMonthTerm, DayOfWeekTerm, Fold, Gap, Range, Spec};
@@ -117,11 +117,12 @@ impl Window {
     /// All instants of the window at which the spec fires.
     fn expected(&self, spec: &Spec) -> Vec<i64> {
         let excluded = |wall: DateTime| {
-            spec.exclusions.iter().any(|calendar| fits(calendar, wall))
+            spec.exclusions.iter().any(|calendar| fits(calendar, wall, &weekend))
                 || spec.exclusion_dates.contains(&wall.date())
         };
-        let by_wall =
-            |wall: DateTime| spec.calendars.iter().any(|calendar| fits(calendar, wall)) && !excluded(wall);
+        let by_wall = |wall: DateTime| {
+            spec.calendars.iter().any(|calendar| fits(calendar, wall, &weekend)) && !excluded(wall)
+        };
         let by_instant = |moment: &Moment| {
             let ticks = spec.intervals.iter().any(|interval| {
                 (moment.instant - interval.phase.as_secs()).rem_euclid(interval.every.as_secs()) == 0
@@ -199,7 +200,7 @@ fn agree(found: &[i64], expected: &[i64], place: impl Fn() -> String) {
 }
 
 /// Whether a calendar names this wall time, field by field.
-fn fits(calendar: &Calendar, wall: DateTime) -> bool {
+pub fn fits(calendar: &Calendar, wall: DateTime, closed: &dyn Fn(Date) -> bool) -> bool {
     let holds = |ranges: &[Range], value: i32| {
         ranges.iter().any(|range| {
             let (end, step) = (range.end.max(range.start), range.step.max(1));
@@ -212,37 +213,42 @@ fn fits(calendar: &Calendar, wall: DateTime) -> bool {
         && holds(&calendar.month, wall.month().into())
         && (calendar.year.is_empty() || holds(&calendar.year, wall.year().into()))
         && (holds(&calendar.day_of_month, wall.day().into())
-            || calendar.day_of_month_terms.iter().any(|term| is_month_term(*term, wall)))
+            || calendar.day_of_month_terms.iter().any(|term| is_month_term(*term, wall, closed)))
         && (holds(&calendar.day_of_week, wall.weekday().to_sunday_zero_offset().into())
             || calendar.day_of_week_terms.iter().any(|term| is_week_term(*term, wall)))
 }
 
-fn is_month_term(term: DayOfMonthTerm, wall: DateTime) -> bool {
+fn is_month_term(term: DayOfMonthTerm, wall: DateTime, closed: &dyn Fn(Date) -> bool) -> bool {
     let date = wall.date();
-    let open = |day: i8| {
-        let weekday = date.with().day(day).build().unwrap().weekday().to_monday_one_offset();
-        weekday <= 5
-    };
     let last = date.days_in_month();
-    let open_days: Vec<i8> = (1..=last).filter(|day| open(*day)).collect();
-    let nearest = |wanted: i8| {
-        open_days.iter().copied().min_by_key(|day| ((day - wanted).abs(), *day)).filter(|_| wanted <= last)
+    let days_without = |closed: &dyn Fn(Date) -> bool| -> Vec<i8> {
+        (1..=last).filter(|day| !closed(date.with().day(*day).build().unwrap())).collect()
+    };
+    // The earlier one of two that are equally near; a month without the day has none.
+    let nearest = |days: Vec<i8>, wanted: i8| {
+        days.into_iter().min_by_key(|day| ((day - wanted).abs(), *day)).filter(|_| wanted <= last)
     };
     match term {
         DayOfMonthTerm::LastDay { before } => date.day() + before as i8 == last,
-        // From Saturday the Friday, from Sunday the Monday: for weekends the nearest weekday is never a tie.
-        DayOfMonthTerm::NearestWeekday { day } | DayOfMonthTerm::NearestBusinessDay { day } => {
-            nearest(day as i8) == Some(date.day())
+        DayOfMonthTerm::NearestWeekday { day } => {
+            nearest(days_without(&weekend), day as i8) == Some(date.day())
         }
-        DayOfMonthTerm::LastWeekday => open_days.last() == Some(&date.day()),
+        DayOfMonthTerm::LastWeekday => days_without(&weekend).last() == Some(&date.day()),
+        DayOfMonthTerm::NearestBusinessDay { day } => {
+            nearest(days_without(closed), day as i8) == Some(date.day())
+        }
         DayOfMonthTerm::BusinessDay { nth } if nth > 0 => {
-            open_days.get(nth as usize - 1) == Some(&date.day())
+            days_without(closed).get(nth as usize - 1) == Some(&date.day())
         }
         DayOfMonthTerm::BusinessDay { nth } => {
-            open_days.iter().rev().nth(-nth as usize - 1) == Some(&date.day())
+            days_without(closed).iter().rev().nth(-nth as usize - 1) == Some(&date.day())
         }
         _ => unreachable!("the generator knows the terms above"),
     }
+}
+
+pub fn weekend(date: Date) -> bool {
+    date.weekday().to_monday_one_offset() > 5
 }
 
 fn is_week_term(term: DayOfWeekTerm, wall: DateTime) -> bool {

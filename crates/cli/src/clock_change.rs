@@ -3,9 +3,9 @@
 use anyhow::Result;
 use jiff::Timestamp;
 use jiff::tz::Offset;
-use punctual_spec::{CompiledSpec, Gap};
+use punctual_spec::{CompiledSpec, Gap, Repeat};
 
-use crate::local_zone::{Copy, LocalZone};
+use crate::local_zone::LocalZone;
 use crate::output::offset_text;
 use crate::request::Request;
 
@@ -40,9 +40,9 @@ impl<'a> ClockChanges<'a> {
         if self.unmoved.as_ref().is_some_and(|unmoved| !unmoved.matches(nominal_time)) {
             marks.push("after gap".to_owned());
         }
-        match self.zone.copy(nominal_time) {
-            Some(Copy::First) => marks.push("repeated (1st)".to_owned()),
-            Some(Copy::Second) => marks.push("repeated (2nd)".to_owned()),
+        match self.compiled.zone().repeat_at(nominal_time) {
+            Some(Repeat::First) => marks.push("repeated (1st)".to_owned()),
+            Some(Repeat::Last) => marks.push("repeated (2nd)".to_owned()),
             None => {}
         }
         if let Some(before) = before.filter(|before| *before != offset) {

@@ -13,13 +13,6 @@ pub struct LocalZone {
     zone: TimeZone,
 }
 
-/// Which of two equal wall times an instant shows.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Copy {
-    First,
-    Second,
-}
-
 /// The instant that a local time was taken to mean.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reading {
@@ -64,15 +57,6 @@ impl LocalZone {
 
     pub fn offset(&self, instant: Timestamp) -> Offset {
         self.zone.to_offset(instant)
-    }
-
-    /// Which copy an instant is, if the clock shows its wall time twice.
-    pub fn copy(&self, instant: Timestamp) -> Option<Copy> {
-        match self.zone.to_ambiguous_timestamp(self.wall(instant)).offset() {
-            AmbiguousOffset::Fold { before, .. } if before == self.offset(instant) => Some(Copy::First),
-            AmbiguousOffset::Fold { .. } => Some(Copy::Second),
-            AmbiguousOffset::Unambiguous { .. } | AmbiguousOffset::Gap { .. } => None,
-        }
     }
 
     /// The instant of a wall time; nothing if it is out of the time library's range.

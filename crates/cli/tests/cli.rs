@@ -406,7 +406,10 @@ error: --calendar has an unknown key, found `hours`
     );
     check_refused(
         &["preview", "CRON_TZ=Asia/Tokyo 0 9 * * *", "0 9 * * *"],
-        "error: EXPR 2: conflicting timezone names: the first cron string has `Asia/Tokyo`, this one no zone\n",
+        "\
+error: 0 9 * * *
+       ^^^^^^^^^ conflicting timezone names: the first cron string has `Asia/Tokyo`, this one no zone
+",
     );
 }
 

@@ -2,7 +2,7 @@
 
 use crate::calendar::{self, Calendar, CalendarText};
 use crate::error::Error;
-use crate::limits::{RULES_MAX, SEED_BYTES_MAX, TIMES_MAX};
+use crate::limits::{RULES_MAX, SEED_BYTES_MAX, TEXTS_BYTES_MAX, TIMES_MAX};
 use crate::parse::{self, CronRule, Hasher};
 use crate::spec::{Cron, Environment, Spec};
 
@@ -11,8 +11,10 @@ pub(crate) struct Canonical {
     pub(crate) spec: Spec,
     /// Cron strings (by index) in which a `#` was read as a comment although it touches a field, and where.
     pub(crate) touching_hashes: Vec<(usize, usize)>,
-    /// Cron strings (by index) with a sixth field that says nothing.
-    pub(crate) idle_years: Vec<usize>,
+    /// Cron strings (by index) with a sixth field that says nothing, and their minute, hour and day.
+    pub(crate) idle_years: Vec<(usize, [String; 3])>,
+    /// The same as `touching_hashes`, for cron strings of exclusions.
+    pub(crate) excluded_hashes: Vec<(usize, usize)>,
 }
 
 pub(crate) fn canonical(spec: &Spec, environment: &Environment) -> Result<Canonical, Error> {
@@ -25,7 +27,7 @@ pub(crate) fn canonical(spec: &Spec, environment: &Environment) -> Result<Canoni
         exclusion_crons: Vec::new(),
         ..spec.clone()
     };
-    let (mut touching_hashes, mut idle_years) = (Vec::new(), Vec::new());
+    let (mut touching_hashes, mut excluded_hashes, mut idle_years) = (Vec::new(), Vec::new(), Vec::new());
 
     for (index, text) in spec.calendar_texts.iter().enumerate() {
         result.calendars.push(read_text(text, hasher).map_err(within("calendar_text", index))?);
@@ -34,7 +36,7 @@ pub(crate) fn canonical(spec: &Spec, environment: &Environment) -> Result<Canoni
     for (index, cron) in spec.crons.iter().enumerate() {
         let parsed = read_cron(cron, hasher).map_err(within("cron", index))?;
         touching_hashes.extend(parsed.touching_hash.map(|at| (index, at)));
-        idle_years.extend(parsed.idle_year.then_some(index));
+        idle_years.extend(parsed.idle_year.map(|fields| (index, fields)));
         zones.push(parsed.zone);
         match parsed.rule {
             CronRule::Calendars(calendars) => result.calendars.extend(calendars),
@@ -46,22 +48,30 @@ pub(crate) fn canonical(spec: &Spec, environment: &Environment) -> Result<Canoni
     }
     for (index, cron) in spec.exclusion_crons.iter().enumerate() {
         let parsed = read_cron(cron, hasher).map_err(within("exclude_cron", index))?;
-        match parsed.rule {
-            CronRule::Calendars(calendars) if parsed.zone.is_none() => result.exclusions.extend(calendars),
-            CronRule::Calendars(_) => {
-                return Err(Error::value("an exclusion cannot name a zone, it follows the spec's")
-                    .in_field(&format!("exclude_cron[{index}]")));
+        excluded_hashes.extend(parsed.touching_hash.map(|at| (index, at)));
+        let refused = |message: &str, part: &str| {
+            let at = cron.text.find(part).unwrap_or(0);
+            let error = Error::value(message).at(at..at + part.len()).in_text(&cron.text);
+            Err(error.in_field(&format!("exclude_cron[{index}]")))
+        };
+        match (parsed.rule, parsed.zone) {
+            (CronRule::Calendars(calendars), None) => result.exclusions.extend(calendars),
+            (CronRule::Calendars(_), Some(zone)) => {
+                return refused("an exclusion cannot name a zone, it follows the spec's", &zone);
             }
-            CronRule::Interval(_) => {
-                return Err(Error::value("an interval cannot be excluded, only calendars can")
-                    .in_field(&format!("exclude_cron[{index}]")));
+            (CronRule::Interval(_), _) => {
+                return refused("an interval cannot be excluded, only calendars can", "@every");
             }
         }
     }
-    adopt_zone(&mut result, zones)?;
+    adopt_zone(&mut result, &spec.crons, zones)?;
     if !result.zone.is_empty() && result.zone_data.is_none() {
         // Names are found in any case; the canonical form has the proper spelling.
-        let zone = environment.zones().get(&result.zone).map_err(|error| error.in_field("zone"))?;
+        let named_by = spec.crons.first().filter(|_| spec.zone.is_empty());
+        let zone = environment.zones().get(&result.zone).map_err(|error| match named_by {
+            Some(cron) => pointed_at(error, &cron.text, &result.zone).in_field("cron[0].zone"),
+            None => error.in_field("zone"),
+        })?;
         result.zone = zone.name().to_owned();
     }
 
@@ -81,15 +91,16 @@ pub(crate) fn canonical(spec: &Spec, environment: &Environment) -> Result<Canoni
             return Err(Error::value(message).in_field(&format!("at[{index}]")));
         }
     }
-    Ok(Canonical { spec: result, touching_hashes, idle_years })
+    Ok(Canonical { spec: result, touching_hashes, idle_years, excluded_hashes })
 }
 
 /// All cron strings name the same zone or none does, and it is the spec's zone too.
-fn adopt_zone(spec: &mut Spec, zones: Vec<Option<String>>) -> Result<(), Error> {
+fn adopt_zone(spec: &mut Spec, crons: &[Cron], zones: Vec<Option<String>>) -> Result<(), Error> {
     let Some(named) = zones.first().cloned() else { return Ok(()) };
     let conflict = |index: usize, message: String| {
-        Err(Error::value(format!("conflicting timezone names: {message}"))
-            .in_field(&format!("cron[{index}]")))
+        let error = Error::value(format!("conflicting timezone names: {message}"));
+        let name = zones[index].as_deref().unwrap_or("");
+        Err(pointed_at(error, &crons[index].text, name).in_field(&format!("cron[{index}]")))
     };
     let word = |zone: &Option<String>| zone.clone().map_or("no zone".to_owned(), |zone| format!("`{zone}`"));
     for (index, zone) in zones.iter().enumerate().skip(1) {
@@ -102,11 +113,17 @@ fn adopt_zone(spec: &mut Spec, zones: Vec<Option<String>>) -> Result<(), Error> 
     if spec.zone_data.is_some() {
         return conflict(0, format!("`{name}` beside time zone data"));
     }
-    if !spec.zone.is_empty() && spec.zone != name {
+    if !spec.zone.is_empty() && !spec.zone.eq_ignore_ascii_case(&name) {
         return conflict(0, format!("`{name}` in the cron string, `{}` in the spec", spec.zone));
     }
     spec.zone = name;
     Ok(())
+}
+
+/// Points at a part of a text, or at all of it.
+fn pointed_at(error: Error, text: &str, part: &str) -> Error {
+    let span = text.find(part).filter(|_| !part.is_empty()).map_or(0..text.len(), |at| at..at + part.len());
+    error.at(span).in_text(text)
 }
 
 fn read_text(text: &CalendarText, hasher: Hasher<'_>) -> Result<Calendar, Error> {
@@ -172,10 +189,23 @@ fn check_size(spec: &Spec, environment: &Environment) -> Result<(), Error> {
             16 * RULES_MAX
         )));
     }
+    let crons = spec.crons.iter().chain(&spec.exclusion_crons).map(|cron| cron.text.len());
+    let texts = spec.calendar_texts.iter().chain(&spec.exclusion_texts).map(text_bytes);
+    let bytes = crons.chain(texts).sum::<usize>();
+    if bytes > TEXTS_BYTES_MAX {
+        return Err(Error::limit(format!(
+            "spec has {bytes} bytes of text, at most {TEXTS_BYTES_MAX} are read"
+        )));
+    }
     if environment.seed().len() > SEED_BYTES_MAX {
         return Err(Error::limit(format!("seed has more than {SEED_BYTES_MAX} bytes")));
     }
     Ok(())
+}
+
+fn text_bytes(text: &CalendarText) -> usize {
+    let CalendarText { second, minute, hour, day_of_month, month, day_of_week, year, comment } = text;
+    [second, minute, hour, day_of_month, month, day_of_week, year, comment].map(String::len).iter().sum()
 }
 
 fn ranges_of(calendar: &Calendar) -> usize {

@@ -89,24 +89,29 @@ pub(crate) fn compile(spec: &Spec, environment: &Environment) -> Result<Compiled
 
     let (low, high) = bounds(spec);
     let mut times: Vec<i64> = spec.times.iter().map(|time| time.as_second()).collect();
-    times.retain(|time| (low..=high).contains(time));
     times.sort_unstable();
     times.dedup();
-    let jitter_ms = u64::try_from(spec.jitter.as_millis()).unwrap_or(0);
-    let raw = (jitter_ms > 0 && !excluded.is_empty()).then(|| {
+    let jitter_ms = spec.jitter.as_millis().clamp(0, i128::from(i64::MAX)) as u64;
+    let cut_times = times.iter().any(|time| !(low..=high).contains(time));
+    let raw = (jitter_ms > 0 && (!excluded.is_empty() || cut_times)).then(|| {
         let (rules, ticks) = (sources.clone().into(), ticks.clone().into());
         Box::new(RawSources { rules, ticks, times: times.clone().into() })
     });
+    times.retain(|time| (low..=high).contains(time));
 
     let mut sparse = None;
     if !excluded.is_empty() {
         let shown = Search { rules: &excluded, zone: &zone, gap: Gap::Skip, fold: Fold::Both, excluded: &[] };
-        times.retain(|time| !shown.matches(*time));
+        meter.step(
+            times.len() as u64 * excluded.len() as u64 / 4,
+            "looking up the times among the exclusions",
+        )?;
+        times.retain(|time| knows(&zone, *time) && !shown.matches(*time));
         if !ticks.is_empty() {
             let everything = WallRule { days: DaySet::all(), time: TimeOfDay::ALL };
             let allowed = cut::cut(vec![everything], &excluded, &mut meter)?;
             sparse =
-                Some(Box::new(SparseTicks::new(std::mem::take(&mut ticks), allowed, &zone, &mut meter)?));
+                Some(Box::new(SparseTicks::new(std::mem::take(&mut ticks), &allowed, &zone, &mut meter)?));
         }
     }
     let rules = rules::merge(cut::cut(sources, &excluded, &mut meter)?);
@@ -130,6 +135,12 @@ pub(crate) fn compile(spec: &Spec, environment: &Environment) -> Result<Compiled
         (first <= high && last >= low).then_some((first, last))
     });
     Ok(compiled)
+}
+
+/// Whether calendars know the local date of an instant; beyond 2000 to 2100 nothing can be said to be allowed.
+fn knows(zone: &Zone, instant: i64) -> bool {
+    let day = (instant + zone.stretch_at(instant).1.offset).div_euclid(SECONDS_PER_DAY);
+    (i64::from(crate::civil::DAY_MIN)..=i64::from(crate::civil::DAY_MAX)).contains(&day)
 }
 
 /// The seconds between which anything may occur, both included.
@@ -164,9 +175,9 @@ impl Meter {
         Ok(())
     }
 
-    /// Combining lists of days goes through a century, patterns through 28 shapes of a month.
-    pub(crate) fn days(&mut self, a: &DaySet, b: &DaySet, doing: &str) -> Result<(), Error> {
-        self.step(if a.is_listed() || b.is_listed() { 200 } else { 10 }, doing)
+    /// A list of days was made by going through a century, a pattern by going through 28 shapes of a month.
+    pub(crate) fn days(&mut self, made: &DaySet, doing: &str) -> Result<(), Error> {
+        self.step(if made.is_listed() { 100 } else { 5 }, doing)
     }
 
     pub(crate) fn rules(&self, count: usize) -> Result<(), Error> {

@@ -271,6 +271,12 @@ impl DaySet {
     }
 }
 
+/// The days of a month that fall on a weekday, bit n for day n.
+pub(crate) fn days_of_weekday(first_weekday: u8, weekday: u8) -> u32 {
+    const EVERY_SEVENTH: u32 = 1 | 1 << 7 | 1 << 14 | 1 << 21 | 1 << 28;
+    EVERY_SEVENTH << ((weekday + 7 - first_weekday) % 7 + 1)
+}
+
 /// The days of a month up to its length, bit n for day n.
 fn days_up_to(len: u8) -> u32 {
     u32::MAX >> (31 - len) & !1

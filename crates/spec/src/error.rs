@@ -72,16 +72,16 @@ impl Error {
     }
 
     /// Keeps the text that the span points into.
-    pub(crate) fn in_text(mut self, text: &str) -> Error {
-        if self.0.text.is_none() {
-            self.0.text = Some(text.to_owned());
-        }
-        self
+    pub(crate) fn in_text(self, text: &str) -> Error {
+        if self.0.text.is_none() { self.retold_in(text) } else { self }
     }
 
     /// Replaces the text that the span points into, when a part was read on its own.
     pub(crate) fn retold_in(mut self, text: &str) -> Error {
         self.0.text = Some(text.to_owned());
+        // What is missing at the end is pointed at there, so the span always lies in the text.
+        let end = text.len();
+        self.0.span = self.0.span.map(|span| span.start.min(end)..span.end.min(end));
         self
     }
 

@@ -18,14 +18,11 @@ const LISTED_MAX: usize = 6;
 
 /// Explains a canonical spec.
 pub(crate) fn explain(spec: &Spec) -> Result<String, Error> {
-    let mut clauses = calendar_clauses(&spec.calendars);
+    let mut clauses = calendar_clauses(&spec.calendars, time::phrase);
+    shorten(&mut clauses);
     let many = clauses.len() > 1;
     if let Some(last) = clauses.last_mut() {
-        let zone = match (spec.zone.as_str(), &spec.zone_data) {
-            ("", Some(_)) => "the time zone given as data",
-            ("", None) => "UTC",
-            (name, _) => name,
-        };
+        let zone = zone_words(spec).unwrap_or("UTC");
         last.push_str(&if many { format!("; all in {zone}") } else { format!(", in {zone}") });
     }
     for interval in &spec.intervals {
@@ -39,9 +36,11 @@ pub(crate) fn explain(spec: &Spec) -> Result<String, Error> {
     sentences.extend(exception_sentences(spec));
     sentences.extend(bound_sentence(spec));
     if spec.jitter.is_positive() {
-        let most = match (spec.jitter.as_secs(), spec.jitter.as_millis()) {
-            (0, millis) => format!("{millis} milliseconds"),
-            (seconds, _) => duration(seconds),
+        let most = match spec.jitter.as_millis() {
+            0 => "a millisecond".into(),
+            millis if millis % 1_000 == 0 => duration(spec.jitter.as_secs()),
+            millis if millis < 1_000 => format!("{millis} milliseconds"),
+            millis => format!("{} seconds", millis as f64 / 1_000.0),
         };
         sentences.push(format!("each one is spread over up to {most} after its time"));
     }
@@ -49,11 +48,30 @@ pub(crate) fn explain(spec: &Spec) -> Result<String, Error> {
     Ok(sentences.iter().map(|sentence| format!("{}.", capitalised(sentence))).collect::<Vec<_>>().join(" "))
 }
 
+/// How many clauses of one kind are told; a person stops reading long before.
+const CLAUSES_MAX: usize = 20;
+
+fn shorten(clauses: &mut Vec<String>) {
+    if clauses.len() > CLAUSES_MAX {
+        let more = clauses.len() - CLAUSES_MAX;
+        clauses.truncate(CLAUSES_MAX);
+        clauses.push(format!("{more} more rules"));
+    }
+}
+
+fn zone_words(spec: &Spec) -> Option<&str> {
+    match (spec.zone.as_str(), &spec.zone_data) {
+        ("", Some(_)) => Some("the time zone given as data"),
+        ("", None) => None,
+        (name, _) => Some(name),
+    }
+}
+
 /// One clause for all calendars that name the same times, so that "the 13th, or any Friday" stays together.
-fn calendar_clauses(calendars: &[Calendar]) -> Vec<String> {
+fn calendar_clauses(calendars: &[Calendar], phrase: fn(&Calendar) -> time::TimePhrase) -> Vec<String> {
     let mut groups: Vec<(time::TimePhrase, Vec<String>)> = Vec::new();
     for calendar in calendars {
-        let phrase = time::phrase(calendar);
+        let phrase = phrase(calendar);
         let days = days::phrase(calendar);
         match groups.last_mut() {
             Some((last, list)) if *last == phrase => list.push(days),
@@ -69,7 +87,15 @@ fn clause(phrase: &time::TimePhrase, days: Vec<String>) -> String {
         (true, true) => format!("{} every day", phrase.text),
         (true, false) => phrase.text.clone(),
         (false, _) => {
-            let days = days.join(" or ");
+            // "Monday through Friday" stands by itself, but not behind an "or".
+            let on = |days: &String| match days.starts_with("on ") || days.starts_with("in ") {
+                true => days.clone(),
+                false => format!("on {days}"),
+            };
+            let days = match &days[..] {
+                [only] => only.clone(),
+                many => many.iter().map(on).collect::<Vec<_>>().join(" or "),
+            };
             let separator = if days.starts_with("on ") || days.starts_with("in ") { " " } else { ", " };
             format!("{}{separator}{days}", phrase.text)
         }
@@ -84,6 +110,10 @@ fn interval_clause(interval: &Interval) -> Result<String, Error> {
     };
     Ok(match interval.anchor {
         Some(anchor) => format!("{every}, counted from {}", instant(anchor)),
+        None if period == 86_400 => {
+            let time = crate::zone::timestamp(phase).strftime("%H:%M:%S").to_string();
+            format!("every day at {} UTC", time.strip_suffix(":00").unwrap_or(&time))
+        }
         // These fall on the same times of every day, which needs no telling.
         None if phase == 0 && (3_600 % period == 0 || (period % 3_600 == 0 && 86_400 % period == 0)) => every,
         None => {
@@ -108,18 +138,8 @@ fn times_clause(times: &[Timestamp]) -> Option<String> {
 }
 
 fn exception_sentences(spec: &Spec) -> Vec<String> {
-    let mut exceptions: Vec<String> = calendar_clauses(&spec.exclusions)
-        .into_iter()
-        .map(|clause| match clause.strip_prefix("every second") {
-            Some("") => "always".into(),
-            Some(times) if times.starts_with(" from ") => times.trim_start().into(),
-            Some(days) if !days.starts_with(" of ") => format!("all day{days}"),
-            _ => clause,
-        })
-        .collect();
-    if let Some(last) = exceptions.last_mut().filter(|_| spec.calendars.is_empty() && !spec.zone.is_empty()) {
-        last.push_str(&format!(", in {}", spec.zone));
-    }
+    let mut exceptions = calendar_clauses(&spec.exclusions, time::exclusion_phrase);
+    shorten(&mut exceptions);
     match spec.exclusion_dates.len() {
         0 => {}
         few if few <= LISTED_MAX => {
@@ -132,6 +152,9 @@ fn exception_sentences(spec: &Spec) -> Vec<String> {
         sentences.push(format!("except {}", exceptions.join("; and ")));
     }
     sentences.extend(spec.calendar_rules.iter().map(rule_sentence));
+    if let (Some(last), Some(zone), []) = (sentences.last_mut(), zone_words(spec), &spec.calendars[..]) {
+        last.push_str(&format!(", in {zone}"));
+    }
     let counted = spec.calendars.iter().chain(&spec.exclusions).any(business_terms);
     if let Some(name) = spec.business_calendar.as_ref().filter(|_| counted) {
         sentences.push(format!("business days are those that the calendar `{name}` does not close"));
@@ -140,16 +163,16 @@ fn exception_sentences(spec: &Spec) -> Vec<String> {
 }
 
 fn rule_sentence(rule: &CalendarRule) -> String {
+    let name = &rule.calendar;
     let which = match rule.mode {
-        CalendarMode::Include => "only on dates of",
-        CalendarMode::Exclude => "not on dates of",
+        CalendarMode::Include => format!("only on dates of the calendar `{name}`"),
+        CalendarMode::Exclude => format!("not on dates of the calendar `{name}`"),
     };
-    let otherwise = match rule.roll {
-        Roll::Skip => "",
-        Roll::Forward => ", else on the next date that is allowed",
-        Roll::Back => ", else on the date before that is allowed",
-    };
-    format!("{which} the calendar `{}`{otherwise}", rule.calendar)
+    match rule.roll {
+        Roll::Skip => which,
+        Roll::Forward => format!("{which}: what falls on another day moves to the next allowed date"),
+        Roll::Back => format!("{which}: what falls on another day moves back to the last allowed date"),
+    }
 }
 
 fn bound_sentence(spec: &Spec) -> Option<String> {

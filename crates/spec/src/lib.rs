@@ -69,7 +69,7 @@ pub use named::{CalendarMode, CalendarRule, NamedCalendar, Roll};
 pub use occurrence::{Occurrence, Occurrences};
 pub use parse::parse_duration;
 pub use spec::{Cron, Dialect, Environment, Fold, Gap, Spec};
-pub use zone::{Zone, Zones};
+pub use zone::{Repeat, Zone, Zones};
 
 /// The crate's README, so that its examples are compiled.
 #[cfg(doctest)]

@@ -20,10 +20,13 @@ pub const RULES_MAX: usize = 10_000;
 pub const TIMES_MAX: usize = 10_000;
 
 /// Days over which an occurrence rolls at most; a calendar that allows nothing for longer lacks its dates.
-pub const ROLL_DAYS_MAX: i32 = 366;
+pub const ROLL_DAYS_MAX: i32 = 100;
 
 /// Bytes of one cron string or calendar field, so that a parse is always short.
 pub const TEXT_BYTES_MAX: usize = 4_096;
+
+/// Bytes of all texts of a spec together.
+pub const TEXTS_BYTES_MAX: usize = 256 * 1_024;
 
 /// Bytes of a calendar's comment, as in Temporal.
 pub const COMMENT_BYTES_MAX: usize = 200;
@@ -35,7 +38,7 @@ pub const SEED_BYTES_MAX: usize = 1_024;
 pub const ZONE_BYTES_MAX: usize = 256 * 1_024;
 
 /// Offset changes of one zone between 2000 and 2100; the busiest real zone has under 300.
-pub const ZONE_STRETCHES_MAX: usize = 4_096;
+pub const ZONE_STRETCHES_MAX: usize = 1_000;
 
 /// Elementary steps (rule against exclusion, interval against a day) that compiling one spec may take.
 /// One step is some tens of nanoseconds, so a refusal comes within milliseconds.

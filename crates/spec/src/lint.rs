@@ -11,6 +11,7 @@ use crate::explain::words::{and, duration};
 use crate::interval::Interval;
 use crate::occurrence::floor_second;
 use crate::spec::{Dialect, Environment, Spec};
+use crate::wall::Search;
 
 mod clock_changes;
 
@@ -107,12 +108,13 @@ pub(crate) fn lint(spec: &Spec, environment: &Environment, now: Timestamp) -> Re
     let compiled = compile::compile(&canonical.spec, environment)?;
     let mut lints = Vec::new();
     lints.extend(never(&canonical.spec, &compiled, environment, now));
-    lints.extend(clock_changes::lints(&compiled, floor_second(now)));
+    let some_hours = some_hours(&canonical.spec, environment)?;
+    lints.extend(clock_changes::lints(&compiled, &some_hours, floor_second(now)));
     lints.extend(anded(spec, environment));
     lints.extend(midnight_exclusions(spec, &canonical.spec, environment));
     lints.extend(hash_comments(spec, &canonical));
-    lints.extend(canonical.idle_years.iter().map(|index| six_fields(spec, *index)));
-    lints.extend(high_rate(&compiled, now));
+    lints.extend(canonical.idle_years.iter().map(|(index, fields)| six_fields(*index, fields)));
+    lints.extend(high_rate(&compiled, floor_second(now)));
     Ok(lints)
 }
 
@@ -182,8 +184,12 @@ fn anded(spec: &Spec, environment: &Environment) -> Vec<Lint> {
 fn midnight_exclusions(spec: &Spec, canonical: &Spec, environment: &Environment) -> Vec<Lint> {
     let midnight = compile::calendar_rule(&Calendar::midnight(), &None).time;
     let only_midnight = |calendar: &Calendar| compile::calendar_rule(calendar, &None).time == midnight;
-    let whole_days = |interval: &Interval| interval.seconds().is_ok_and(|(period, _)| period % 86_400 == 0);
-    if canonical.intervals.iter().all(whole_days) && canonical.calendars.iter().all(only_midnight) {
+    let whole_days = |interval: &Interval| {
+        interval.seconds().is_ok_and(|(period, phase)| period % 86_400 == 0 && phase % 86_400 == 0)
+    };
+    let times_at_midnight = canonical.times.iter().all(|time| time.as_second() % 86_400 == 0);
+    let intervals_at_midnight = canonical.intervals.iter().all(whole_days);
+    if times_at_midnight && intervals_at_midnight && canonical.calendars.iter().all(only_midnight) {
         return Vec::new();
     }
     // Each exclusion on its own, so that a finding names it as the user listed it.
@@ -208,44 +214,60 @@ fn midnight_exclusions(spec: &Spec, canonical: &Spec, environment: &Environment)
 }
 
 fn hash_comments(spec: &Spec, canonical: &Canonical) -> Vec<Lint> {
-    let lint = |&(index, at): &(usize, usize)| {
-        let text = &spec.crons[index].text;
+    let lint = |list: &str, index: usize, text: &str, at: usize| {
         let (before, after) =
             (text[..at].split_whitespace().next_back().unwrap_or(""), text[at + 1..].trim());
         let message =
             format!("`{before}#{after}` is read as `{before}` and a comment, not as an nth weekday");
         let help = "use the quartz dialect for the nth weekday, or put a blank before the comment";
-        Lint {
-            field: format!("cron[{index}]"),
-            position: Some(at),
-            ..finding(LintCode::HashComment, message, help)
-        }
+        let field = format!("{list}[{index}]");
+        Lint { field, position: Some(at), ..finding(LintCode::HashComment, message, help) }
     };
-    canonical.touching_hashes.iter().map(lint).collect()
+    let sources = canonical.touching_hashes.iter();
+    let sources = sources.map(|&(index, at)| lint("cron", index, &spec.crons[index].text, at));
+    let excluded = canonical.excluded_hashes.iter();
+    let excluded =
+        excluded.map(|&(index, at)| lint("exclude_cron", index, &spec.exclusion_crons[index].text, at));
+    sources.chain(excluded).collect()
 }
 
-fn six_fields(spec: &Spec, index: usize) -> Lint {
-    let fields: Vec<&str> = spec.crons[index].text.split_whitespace().collect();
-    let named = match fields.iter().rev().collect::<Vec<_>>()[..] {
-        [_, _, _, day, hour, minute, ..] => format!(": minute `{minute}`, hour `{hour}`, day `{day}`"),
-        _ => String::new(),
-    };
-    let message = format!("six fields begin with the minute and end with the year{named}");
+fn six_fields(index: usize, [minute, hour, day]: &[String; 3]) -> Lint {
+    let read_as = format!("minute `{minute}`, hour `{hour}`, day `{day}`");
+    let message = format!("six fields begin with the minute and end with the year: {read_as}");
     let help = "for seconds first use the quartz dialect, else drop the last `*`";
     Lint { field: format!("cron[{index}]"), ..finding(LintCode::SixFields, message, help) }
 }
 
-fn high_rate(compiled: &CompiledSpec, now: Timestamp) -> Option<Lint> {
+/// The spec without the calendars that fire in every hour of the day.
+fn some_hours(canonical: &Spec, environment: &Environment) -> Result<CompiledSpec, Error> {
+    let mut spec = canonical.clone();
+    spec.calendars.retain(|calendar| compile::calendar_rule(calendar, &None).time.hours.count_ones() < 24);
+    spec.intervals.clear();
+    spec.times.clear();
+    compile::compile(&spec, environment)
+}
+
+/// Looks at the hour after the next occurrence of each rule, since a rule may be dense at another time than the next.
+fn high_rate(compiled: &CompiledSpec, now: i64) -> Option<Lint> {
     const HOUR: i64 = 3_600;
-    let first = compiled.next_second(floor_second(now))?;
-    let mut count = 1;
-    let mut at = first;
-    while let Some(next) = compiled.next_second(at).filter(|next| *next < first + HOUR) {
-        count += 1;
-        at = next;
+    const RULES_LOOKED_AT_MAX: usize = 50;
+    let by_rule = compiled
+        .rules
+        .iter()
+        .take(RULES_LOOKED_AT_MAX)
+        .filter_map(|rule| Search { rules: std::slice::from_ref(rule), ..compiled.search() }.next(now));
+    let mut most = 0;
+    for first in by_rule.chain(compiled.next_second(now)) {
+        let mut count = 0;
+        let mut at = first - 1;
+        while let Some(next) = compiled.next_second(at).filter(|next| *next < first + HOUR) {
+            count += 1;
+            at = next;
+        }
+        most = most.max(count);
     }
-    (count > 60).then(|| {
-        let message = format!("fires {count} times within an hour, about every {}", duration(HOUR / count));
+    (most > 60).then(|| {
+        let message = format!("fires {most} times within an hour, about every {}", duration(HOUR / most));
         finding(LintCode::HighRate, message, "make sure that each start is cheap, or let one run do many")
     })
 }

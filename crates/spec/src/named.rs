@@ -2,8 +2,9 @@
 
 use jiff::civil::{Date, Weekday};
 
-use crate::civil::{DAY_MAX, DAY_MIN, day_of_date, weekday};
+use crate::civil::day_of_date;
 use crate::days::bits::DayBits;
+use crate::days::{ALL_MONTHS, ALL_YEARS, DaySet, Pattern, days_of_weekday};
 
 /// A set of dates under a name: listed ones, and weekdays that are always in it.
 ///
@@ -85,13 +86,22 @@ impl NamedCalendar {
     }
 
     fn days_by(&self, weekdays: &[Weekday]) -> DayBits {
-        let mut days = DayBits::none();
-        if !weekdays.is_empty() {
-            let wanted =
-                |day: &i32| weekdays.iter().any(|w| w.to_sunday_zero_offset() as u8 == weekday(*day));
-            (DAY_MIN..=DAY_MAX).filter(wanted).for_each(|day| days.insert(day));
+        let days_of = |first_weekday: u8| {
+            let days =
+                weekdays.iter().map(|w| days_of_weekday(first_weekday, w.to_sunday_zero_offset() as u8));
+            days.fold(0, |days, more| days | more)
+        };
+        DaySet::Pattern(Pattern::new(ALL_YEARS, ALL_MONTHS, |_, first_weekday| days_of(first_weekday)))
+            .to_bits()
+    }
+
+    /// The first and the last date it knows; nothing when its weekdays go on for ever.
+    pub(crate) fn coverage(&self) -> Option<(Date, Date)> {
+        match (&self.weekdays[..], &self.dates[..]) {
+            ([], [only]) => Some((*only, *only)),
+            ([], [first, .., last]) => Some((*first, *last)),
+            _ => None,
         }
-        days
     }
 }
 

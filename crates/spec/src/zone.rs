@@ -80,8 +80,13 @@ impl Zones {
                 None => error.with_help("zones have IANA names, such as `America/New_York` or `UTC`"),
             }
         })?;
-        let zone = Zone::new(found.iana_name().unwrap_or(wanted), &found)?;
-        loaded.insert(wanted.to_owned(), zone.clone());
+        // Kept by its proper name alone: a zone has many spellings.
+        let proper = found.iana_name().unwrap_or(wanted);
+        if let Some(zone) = loaded.get(proper) {
+            return Ok(zone.clone());
+        }
+        let zone = Zone::new(proper, &found)?;
+        loaded.insert(proper.to_owned(), zone.clone());
         Ok(zone)
     }
 
@@ -110,6 +115,19 @@ struct Inner {
     stretches: Vec<Stretch>,
     /// The index of the stretch at the start of each bucket of 2^25 seconds, so that a look-up needs no search.
     buckets: Vec<u16>,
+}
+
+/// Which copy of a repeated wall time an instant is.
+///
+/// ```
+/// assert_ne!(punctual_spec::Repeat::First, punctual_spec::Repeat::Last);
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Repeat {
+    /// It will be shown again.
+    First,
+    /// It was shown before.
+    Last,
 }
 
 /// A time of constant offset. "Wall" is the wall clock as seconds, read as if it were UTC.
@@ -200,6 +218,30 @@ impl Zone {
         self.stretch_at(crate::occurrence::floor_second(instant)).1.offset
     }
 
+    /// Whether the wall clock shows the same time twice around this instant, and which of the two it is.
+    ///
+    /// ```
+    /// use punctual_spec::{Repeat, Zones};
+    ///
+    /// let berlin = Zones::bundled().get("Europe/Berlin")?;
+    /// assert_eq!(berlin.repeat_at("2026-10-25T00:30:00Z".parse().unwrap()), Some(Repeat::First));
+    /// assert_eq!(berlin.repeat_at("2026-10-25T01:30:00Z".parse().unwrap()), Some(Repeat::Last));
+    /// assert_eq!(berlin.repeat_at("2026-10-25T02:30:00Z".parse().unwrap()), None);
+    /// # Ok::<(), punctual_spec::Error>(())
+    /// ```
+    pub fn repeat_at(&self, instant: Timestamp) -> Option<Repeat> {
+        let second = crate::occurrence::floor_second(instant);
+        let (_, stretch) = self.stretch_at(second);
+        let wall = second + stretch.offset;
+        if wall < stretch.reached {
+            Some(Repeat::Last)
+        } else if wall >= stretch.returns {
+            Some(Repeat::First)
+        } else {
+            None
+        }
+    }
+
     fn new(name: &str, zone: &TimeZone) -> Result<Zone, Error> {
         let first = timestamp(INSTANT_MIN);
         let mut starts = vec![(i64::MIN, i64::from(zone.to_offset(first).seconds()))];
@@ -209,7 +251,10 @@ impl Zone {
             if instant.as_second() >= INSTANT_MAX {
                 break;
             }
-            // Damaged data can make the time library step on the spot.
+            // Without rules for the future, the time library names the last change again and again.
+            if instant == seen && count > 0 {
+                break;
+            }
             if instant <= seen {
                 return Err(Error::zone(format!(
                     "time zone `{name}` has changes that are not in order of time"

@@ -20,8 +20,11 @@ pub(super) fn cut(
             if rule.time.intersect(exclusion.time).is_empty() {
                 left.push(rule);
             } else {
-                meter.days(&rule.days, &exclusion.days, "cutting the exclusions out of the calendars")?;
+                let before = left.len();
                 cut_one(&rule, exclusion, &mut left);
+                for part in &left[before..] {
+                    meter.days(&part.days, "cutting the exclusions out of the calendars")?;
+                }
             }
             meter.rules(left.len())?;
         }

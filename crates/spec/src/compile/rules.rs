@@ -4,13 +4,14 @@ use super::Meter;
 use crate::calendar::{self, Calendar, DayOfMonthTerm, DayOfWeekTerm, Range};
 use crate::civil::{DAY_MAX, DAY_MIN, MONTHS, Month, day_of_date, month};
 use crate::days::bits::DayBits;
-use crate::days::{ALL_YEARS, DaySet, Pattern};
+use crate::days::{ALL_YEARS, DaySet, Pattern, days_of_weekday};
 use crate::error::Error;
 use crate::limits::{ROLL_DAYS_MAX, TIMES_MAX, YEAR_MIN};
 use crate::named::{CalendarMode, NamedCalendar, Roll};
 use crate::spec::{Environment, Spec};
 use crate::time_of_day::TimeOfDay;
 use crate::wall::WallRule;
+use jiff::civil::Date;
 
 /// The calendars of a spec as rules, rolled by its named calendars.
 pub(super) fn sources(
@@ -19,13 +20,13 @@ pub(super) fn sources(
     meter: &mut Meter,
 ) -> Result<Vec<WallRule>, Error> {
     let closed = closed_days(spec, environment)?;
-    let rolls = Rolls::new(spec, environment)?;
+    let rolls = Rolls::new(spec, environment, meter)?;
     let mut rules = Vec::new();
     for calendar in &spec.calendars {
         meter.step(cost_of(calendar), "reading the calendars")?;
         let mut rule = calendar_rule(calendar, &closed);
         if let Some(rolls) = &rolls {
-            meter.step(1_000, "rolling the calendars")?;
+            meter.step(2_000, "rolling the calendars")?;
             rule.days = rolls.roll(&rule.days);
         }
         if !rule.is_empty() {
@@ -53,9 +54,9 @@ pub(super) fn exclusions(
     }
     rules.push(WallRule { days: DaySet::listed(dates), time: TimeOfDay::ALL });
     for (index, rule) in spec.calendar_rules.iter().enumerate() {
-        meter.step(100, "reading the named calendars")?;
         let named = named(environment, &rule.calendar)
             .map_err(|error| error.in_field(&format!("calendar_rule[{index}]")))?;
+        meter.step(200 + named.dates_len() as u64, "reading the named calendars")?;
         if rule.roll == Roll::Skip {
             rules.push(WallRule { days: DaySet::listed(forbidden(named, rule.mode)), time: TimeOfDay::ALL });
         }
@@ -66,7 +67,9 @@ pub(super) fn exclusions(
 
 /// Business days are counted through a century, other days through 28 shapes of a month.
 fn cost_of(calendar: &Calendar) -> u64 {
-    if calendar::business_terms(calendar) { 400 } else { 10 }
+    let terms = (calendar.day_of_month_terms.len() + calendar.day_of_week_terms.len()) as u64;
+    let each = if calendar::business_terms(calendar) { 400 } else { 2 };
+    10 + terms * each
 }
 
 /// One calendar as a rule.
@@ -118,12 +121,6 @@ pub(crate) fn calendar_rule(calendar: &Calendar, closed: &Option<DayBits>) -> Wa
         days = days.union(&business.intersect(&by_shape(&fits_week)));
     }
     WallRule { days, time }
-}
-
-/// The days of a month that fall on a weekday, bit n for day n.
-fn days_of_weekday(first_weekday: u8, weekday: u8) -> u32 {
-    const EVERY_SEVENTH: u32 = 1 | 1 << 7 | 1 << 14 | 1 << 21 | 1 << 28;
-    EVERY_SEVENTH << ((weekday + 7 - first_weekday) % 7 + 1)
 }
 
 /// Monday to Friday, nearest to a day without leaving the month, as Quartz has it.
@@ -217,59 +214,88 @@ fn forbidden(named: &NamedCalendar, mode: CalendarMode) -> DayBits {
     }
 }
 
-/// The rules that move occurrences to another day.
+/// The rules that move occurrences to another day, as sets: each day is in at most one of the first three.
 struct Rolls {
-    /// Each rule's forbidden days and its direction, in the order of the spec.
-    moving: Vec<(DayBits, Roll)>,
-    /// Days that all rules allow, those that only skip included.
-    allowed: DayBits,
+    forward: DayBits,
+    back: DayBits,
     /// Days on which an occurrence is skipped rather than moved.
     skipped: DayBits,
+    /// Days that all rules allow, those that only skip included.
+    allowed: DayBits,
 }
 
 impl Rolls {
-    fn new(spec: &Spec, environment: &Environment) -> Result<Option<Rolls>, Error> {
-        let mut rolls =
-            Rolls { moving: Vec::new(), allowed: DaySet::all().to_bits(), skipped: DayBits::none() };
+    fn new(spec: &Spec, environment: &Environment, meter: &mut Meter) -> Result<Option<Rolls>, Error> {
+        if spec.calendar_rules.iter().all(|rule| rule.roll == Roll::Skip) {
+            return Ok(None);
+        }
+        let (mut forward, mut back, mut skipped) = (DayBits::none(), DayBits::none(), DayBits::none());
+        let mut allowed = DaySet::all().to_bits();
         for (index, rule) in spec.calendar_rules.iter().enumerate() {
             let place = format!("calendar_rule[{index}]");
             let named = named(environment, &rule.calendar).map_err(|error| error.in_field(&place))?;
-            let forbidden = forbidden(named, rule.mode);
-            rolls.allowed.remove(&forbidden);
-            if rule.roll == Roll::Skip {
-                rolls.skipped.insert_all(&forbidden);
-                continue;
-            }
-            if !spec.intervals.is_empty() || !spec.times.is_empty() {
+            meter.step(200 + named.dates_len() as u64, "reading the named calendars")?;
+            let mut forbidden = forbidden(named, rule.mode);
+            allowed.remove(&forbidden);
+            if rule.roll != Roll::Skip && (!spec.intervals.is_empty() || !spec.times.is_empty()) {
                 return Err(Error::value("only calendars and cron strings can roll to another day")
                     .in_field(&place)
                     .with_help("intervals and single times name instants: let the rule skip them instead"));
             }
-            rolls.moving.push((forbidden, rule.roll));
+            // A list of allowed dates says nothing about the time before and after it.
+            if let (CalendarMode::Include, Some(coverage)) = (rule.mode, named.coverage()) {
+                let outside = outside(coverage);
+                skipped.insert_all(&outside);
+                forbidden.remove(&outside);
+            }
+            match rule.roll {
+                Roll::Skip => skipped.insert_all(&forbidden),
+                // The first rule that forbids a day decides where it goes.
+                Roll::Forward => {
+                    forbidden.remove(&back);
+                    forward.insert_all(&forbidden);
+                }
+                Roll::Back => {
+                    forbidden.remove(&forward);
+                    back.insert_all(&forbidden);
+                }
+            }
         }
-        Ok((!rolls.moving.is_empty()).then_some(rolls))
+        forward.remove(&skipped);
+        back.remove(&skipped);
+        Ok(Some(Rolls { forward, back, skipped, allowed }))
     }
 
     fn roll(&self, days: &DaySet) -> DaySet {
-        let mut rolled = DayBits::none();
-        let mut from = DAY_MIN;
-        while let Some(day) = days.at_or_after(from) {
-            from = day + 1;
-            if self.skipped.contains(day) {
-                continue;
-            }
-            let target = match self.moving.iter().find(|(forbidden, _)| forbidden.contains(day)) {
-                None => Some(day),
-                Some((_, Roll::Forward)) if day < DAY_MAX => self.allowed.at_or_after(day + 1),
-                Some((_, Roll::Back)) if day > DAY_MIN => self.allowed.at_or_before(day - 1),
-                Some((_, Roll::Forward | Roll::Back | Roll::Skip)) => None,
-            };
-            if let Some(target) = target.filter(|target| (target - day).abs() <= ROLL_DAYS_MAX) {
-                rolled.insert(target);
-            }
+        let days = days.to_bits();
+        let mut rolled = days.clone();
+        for moved in [&self.forward, &self.back, &self.skipped] {
+            rolled.remove(moved);
+        }
+        let both = |moving: &DayBits| {
+            let mut moved = days.clone();
+            moved.retain(moving);
+            moved
+        };
+        for day in both(&self.forward).iter() {
+            let target = self.allowed.at_or_after(day).filter(|target| target - day <= ROLL_DAYS_MAX);
+            target.into_iter().for_each(|target| rolled.insert(target));
+        }
+        for day in both(&self.back).iter() {
+            let target = self.allowed.at_or_before(day).filter(|target| day - target <= ROLL_DAYS_MAX);
+            target.into_iter().for_each(|target| rolled.insert(target));
         }
         DaySet::listed(rolled)
     }
+}
+
+/// All days before the first and after the last of two dates.
+fn outside((first, last): (Date, Date)) -> DayBits {
+    let mut days = DaySet::all().to_bits();
+    let first = day_of_date(first).unwrap_or(if first.year() < YEAR_MIN { DAY_MIN } else { DAY_MAX + 1 });
+    let last = day_of_date(last).unwrap_or(if last.year() < YEAR_MIN { DAY_MIN - 1 } else { DAY_MAX });
+    (first..=last).for_each(|day| days.take(day));
+    days
 }
 
 /// Makes one rule of those with equal times, where their days together are still a compact pattern.
@@ -296,8 +322,8 @@ fn join(mut rules: Vec<WallRule>, meter: &mut Meter) -> Result<Vec<WallRule>, Er
     for rule in rules {
         match joined.last_mut().filter(|last| last.time == rule.time) {
             Some(last) => {
-                meter.days(&last.days, &rule.days, "joining the exclusions")?;
                 last.days = last.days.union(&rule.days);
+                meter.days(&last.days, "joining the exclusions")?;
             }
             None => joined.push(rule),
         }

@@ -26,6 +26,23 @@ impl DayBits {
         }
     }
 
+    /// Removes a day.
+    pub(crate) fn take(&mut self, day: i32) {
+        if let Some(place) = place(day) {
+            self.words[place / 64] &= !(1 << (place % 64));
+        }
+    }
+
+    /// The days in order.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = i32> + '_ {
+        let mut from = DAY_MIN;
+        std::iter::from_fn(move || {
+            let day = self.at_or_after(from)?;
+            from = day + 1;
+            Some(day)
+        })
+    }
+
     /// Adds the days of one month, bit n of the mask for its day n.
     pub(crate) fn insert_month(&mut self, first_day: i32, mask: u32) {
         let place = (first_day - DAY_MIN) as usize;

@@ -33,7 +33,7 @@ pub(super) fn phrase(calendar: &Calendar) -> String {
         (Some(days), Some(week)) => {
             let condition = match week.strip_prefix("on ") {
                 Some(week) => format!("if it is {}", with_article(week)),
-                None => format!("if it is {week}"),
+                None => format!("if it is a day from {week}"),
             };
             joined(&[&format!("on {days} of {of_month}"), &condition, &in_years])
         }

@@ -24,6 +24,17 @@ fn cron_strings() {
         ("23 0-20/2 * * *", "Every 2 hours from 00:23 through 20:23, in UTC."),
         ("0 0,1,2,5,7,9,11 * * *", "At 00:00, 01:00, 02:00, 05:00, 07:00, 09:00 and 11:00, in UTC."),
         ("*/30 0,2,4,6 * * *", "Every 30 minutes in the hours 00, 02, 04 and 06, in UTC."),
+        ("10-20 9 * * *", "Every minute from 09:10 through 09:20, in UTC."),
+        ("*/15 9 * * * * *", "Every 15 seconds of minute :09 of every hour, in UTC."),
+        ("30 15 * * * * *", "Every hour at :15:30, in UTC."),
+        ("0 0 1 1 * 2000/4", "At 00:00 on the 1st of January every 4 years from 2000, in UTC."),
+        ("0 0 2/2 * *", "At 00:00 on every 2nd day from the 2nd of the month, in UTC."),
+        (
+            "0 0 13 * 1-5",
+            "At 00:00 on the 13th of the month if it is a day from Monday through Friday, in UTC.",
+        ),
+        ("@every 90s", "Every 90 seconds."),
+        ("@every 1d/9h", "Every day at 09:00 UTC."),
         ("30 9 * * *", "At 09:30 every day, in UTC."),
         ("0 9,17 * * *", "At 09:00 and 17:00 every day, in UTC."),
         ("0 9 * * 1-5", "At 09:00, Monday through Friday, in UTC."),
@@ -87,6 +98,19 @@ fn everything_else() {
         Spec::new().cron("0 9 * * *").cron("30 17 * * 5").zone("Europe/Berlin"),
         "At 09:00 every day; also at 17:30 on Friday; all in Europe/Berlin.",
     );
+    check(
+        Spec::new().cron("@every 1h").exclude_date(jiff::civil::date(2026, 12, 25)).zone("Asia/Tokyo"),
+        "Every hour. Except on 2026-12-25, in Asia/Tokyo.",
+    );
+    check(
+        Spec::new().cron("@hourly").exclude_cron(Cron::new(Dialect::Temporal, "* 0-29 12 * * * *")),
+        "Every hour, in UTC. Except every second, every minute from 12:00 through 12:29.",
+    );
+    check(
+        Spec::new().cron_in(Dialect::Unix, "0 0 13 * MON-FRI").jitter(SignedDuration::from_millis(1_500)),
+        "At 00:00 on the 13th of the month or on Monday through Friday, in UTC. \
+         Each one is spread over up to 1.5 seconds after its time.",
+    );
     let mut christmas = Calendar::every_second();
     christmas.month = vec![Range::at(12)];
     christmas.day_of_month = vec![Range::new(24, 26, 1)];
@@ -108,7 +132,8 @@ fn everything_else() {
     );
     check(
         Spec::new().cron("@daily").calendar_rule(CalendarRule::exclude("bank").roll(Roll::Forward)),
-        "At 00:00 every day, in UTC. Not on dates of the calendar `bank`, else on the next date that is allowed.",
+        "At 00:00 every day, in UTC. Not on dates of the calendar `bank`: \
+         what falls on another day moves to the next allowed date.",
     );
     check(
         Spec::new()
@@ -119,7 +144,7 @@ fn everything_else() {
             .start_time(at("2026-01-01T00:00:00Z"))
             .end_time(at("2026-12-31T23:59:59Z")),
         "At 02:30 every day, in UTC. From 2026-01-01 00:00 UTC until 2026-12-31 23:59:59 UTC. \
-         Each one is spread over up to 1 minute and 30 seconds after its time. \
+         Each one is spread over up to 90 seconds after its time. \
          A time that the clock skips happens right after the change; \
          a time that the clock repeats happens the first time only.",
     );

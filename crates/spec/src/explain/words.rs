@@ -45,6 +45,9 @@ pub(crate) fn duration(seconds: i64) -> String {
             return count(seconds / size, unit);
         }
     }
+    if seconds < 600 {
+        return count(seconds, "second");
+    }
     let mut parts = Vec::new();
     let mut left = seconds;
     for (unit, size) in [("day", 86_400), ("hour", 3_600), ("minute", 60), ("second", 1)] {
@@ -53,7 +56,7 @@ pub(crate) fn duration(seconds: i64) -> String {
             left %= size;
         }
     }
-    if parts.is_empty() { "0 seconds".into() } else { and(parts) }
+    and(parts)
 }
 
 /// Values in order, as runs of neighbours: 1, 2, 3, 7 gives (1, 3) and (7, 7).
@@ -77,10 +80,13 @@ pub(super) fn spans(values: &[u32], name: impl Fn(u32) -> String) -> String {
     }))
 }
 
-/// The step of values that start at their first and reach as far as the field goes, if there is one.
-pub(super) fn step(values: &[u32], max: u32) -> Option<u32> {
+/// The same distance between all of them.
+pub(super) fn stride(values: &[u32]) -> Option<u32> {
     let [first, second, ..] = values else { return None };
-    let step = second - first;
-    let even = values.windows(2).all(|pair| pair[1] - pair[0] == step);
-    (step > 1 && even && *first < step && values[values.len() - 1] + step > max).then_some(step)
+    values.windows(2).all(|pair| pair[1] - pair[0] == second - first).then_some(second - first)
+}
+
+/// The step of values that go on as far as the field does, if there is one.
+pub(super) fn step(values: &[u32], max: u32) -> Option<u32> {
+    stride(values).filter(|step| *step > 1 && values[values.len() - 1] + step > max)
 }

@@ -9,23 +9,24 @@ use crate::spec::{Fold, Gap};
 use crate::wall::{WallRule, first_wall, last_wall};
 
 const TWO_YEARS: i64 = 2 * 366 * SECONDS_PER_DAY;
-const ALL_HOURS: u32 = 24;
+const HOUR: i64 = 3_600;
 
-pub(super) fn lints(compiled: &CompiledSpec, now: i64) -> Vec<Lint> {
-    // A rule that fires in every hour of the day neither misses a change of the clock nor doubles anything.
-    let rules: Vec<WallRule> =
-        compiled.rules.iter().filter(|rule| rule.time.hours.count_ones() < ALL_HOURS).cloned().collect();
+/// `some_hours` is the spec without the calendars that fire in every hour of the day.
+pub(super) fn lints(compiled: &CompiledSpec, some_hours: &CompiledSpec, now: i64) -> Vec<Lint> {
     let ahead = |start: i64| {
-        let (_, last) = compiled.span.unwrap_or((0, i64::MIN));
-        start > now && start <= (now + TWO_YEARS).min(last)
+        let (first, last) = compiled.span.unwrap_or((0, i64::MIN));
+        start > now && start < now + TWO_YEARS && first < start + SECONDS_PER_DAY && start <= last
     };
+    // What fires in every hour goes on through a shift of whole hours; a shorter one it does meet.
+    let rules =
+        |(from, to): (i64, i64)| if (to - from) % HOUR == 0 { &some_hours.rules } else { &compiled.rules };
     let (mut gaps, mut folds) = (Hits::default(), Hits::default());
     for stretch in compiled.zone.stretches().iter().filter(|stretch| ahead(stretch.start)) {
         if let Some(range) = stretch.gap().filter(|_| compiled.gap == Gap::Skip) {
-            gaps.look(&rules, range);
+            gaps.look(rules(range), range);
         }
         if let Some(range) = stretch.fold().filter(|_| compiled.fold == Fold::Both) {
-            folds.look(&rules, range);
+            folds.look(rules(range), range);
         }
     }
     let zone = compiled.zone.name();

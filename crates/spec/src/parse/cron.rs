@@ -16,8 +16,8 @@ pub(crate) struct ParsedCron {
     pub(crate) rule: CronRule,
     /// Where a `#` began a comment although it touches a field, as in `5#3`.
     pub(crate) touching_hash: Option<usize>,
-    /// Its sixth field is a year of `*`, which says nothing unless seconds were meant to come first.
-    pub(crate) idle_year: bool,
+    /// Minute, hour and day, if a sixth field is a year of `*`: it says nothing unless seconds were meant to come first.
+    pub(crate) idle_year: Option<[String; 3]>,
 }
 
 /// Calendars (two when the unix dialect joins its day fields by "or"), or an interval.
@@ -39,7 +39,7 @@ fn read(text: &str, dialect: Dialect, hasher: Hasher<'_>) -> Result<ParsedCron, 
         // As in Temporal, an interval has no zone and no comment.
         let interval = every(text, after)?;
         let rule = CronRule::Interval(interval);
-        return Ok(ParsedCron { zone: None, rule, touching_hash, idle_year: false });
+        return Ok(ParsedCron { zone: None, rule, touching_hash, idle_year: None });
     }
     let (fields, source) = if rest.starts_with('@') {
         let Some(fields) = shorthand(rest) else {
@@ -55,7 +55,8 @@ fn read(text: &str, dialect: Dialect, hasher: Hasher<'_>) -> Result<ParsedCron, 
     } else {
         (Fields::split(text, rest, dialect, hasher)?, text)
     };
-    let idle_year = fields.second.is_none() && fields.year.is_some_and(|(_, year)| year == "*");
+    let idle_year = (fields.second.is_none() && fields.year.is_some_and(|(_, year)| year == "*"))
+        .then(|| [fields.minute, fields.hour, fields.day_of_month].map(|(_, text)| text.to_owned()));
     let rule = CronRule::Calendars(fields.calendars(source, comment)?);
     Ok(ParsedCron { zone, rule, touching_hash, idle_year })
 }
@@ -105,7 +106,11 @@ fn every(text: &str, after: &str) -> Result<Interval, Error> {
             error.at(start + span.start..start + span.end.max(span.start + 1)).retold_in(text)
         })
     };
-    Ok(Interval::every(read(interval)?).phase(phase.map_or(Ok(jiff::SignedDuration::ZERO), read)?))
+    let interval =
+        Interval::every(read(interval)?).phase(phase.map_or(Ok(jiff::SignedDuration::ZERO), read)?);
+    let at = offset_in(text, body);
+    interval.seconds().map_err(|error| error.at(at..at + body.len()))?;
+    Ok(interval)
 }
 
 fn shorthand(word: &str) -> Option<&'static str> {

@@ -7,6 +7,9 @@ use crate::field::Names;
 
 /// Reads a relative term, if the part is one.
 pub(super) fn read(reader: &Reader<'_>, part: &str, at: usize, values: &mut Values) -> Result<bool, Error> {
+    // Quartz reads its terms in any case.
+    let part = part.to_ascii_uppercase();
+    let part = part.as_str();
     if reader.kind.names == Names::Weekdays {
         if part == "L" {
             // As in Quartz: the last day of a week is Saturday.
@@ -33,7 +36,9 @@ fn month_term(reader: &Reader<'_>, part: &str, at: usize) -> Result<Option<DayOf
         "LW" => DayOfMonthTerm::LastWeekday,
         "LB" => DayOfMonthTerm::BusinessDay { nth: -1 },
         _ => {
-            if let Some(digits) = part.strip_prefix("LB-") {
+            if part.starts_with("L-") && part.ends_with('W') {
+                return Err(reader.fault("cannot combine `L-n` with `W`", part, at));
+            } else if let Some(digits) = part.strip_prefix("LB-") {
                 DayOfMonthTerm::BusinessDay { nth: -1 - before(digits)? as i8 }
             } else if let Some(digits) = part.strip_prefix("L-") {
                 DayOfMonthTerm::LastDay { before: before(digits)? }

@@ -35,9 +35,18 @@ fn landing(on: Date, rules: &[(CalendarRule, NamedCalendar)]) -> Option<Date> {
         CalendarMode::Include => !calendar.contains(on),
         CalendarMode::Exclude => calendar.contains(on),
     };
+    // A list of allowed dates says nothing about the time before and after it.
+    let uncovered = rules.iter().any(|(rule, calendar)| {
+        let known = || dates().filter(|date| calendar.contains(*date));
+        let endless = (1..=7).any(|day| calendar.contains(date(2090, 1, day)));
+        rule.mode == CalendarMode::Include
+            && !endless
+            && (known().next().is_some_and(|first| on < first)
+                || known().last().is_some_and(|last| on > last))
+    });
     let mut forbidding = rules.iter().filter(|rule| forbids(rule, on)).peekable();
     let Some((first, _)) = forbidding.peek() else { return Some(on) };
-    if rules.iter().any(|rule| rule.0.roll == Roll::Skip && forbids(rule, on)) {
+    if uncovered || rules.iter().any(|rule| rule.0.roll == Roll::Skip && forbids(rule, on)) {
         return None;
     }
     let step = jiff::Span::new().days(if first.roll == Roll::Forward { 1 } else { -1 });
@@ -97,6 +106,20 @@ fn rolling_and_business_days_agree_with_brute_force() {
             .map(|occurrence| TimeZone::UTC.to_datetime(occurrence.nominal_time).date())
             .collect();
         assert_eq!(found, expected, "{spec:?} {environment:?}");
+    }
+}
+
+/// A calendar of one year draws nothing into it from the years around.
+#[test]
+fn a_list_of_allowed_dates_does_not_reach_beyond_itself() {
+    let weekdays: Vec<Date> =
+        date(2026, 1, 1).series(jiff::Span::new().days(1)).take(365).filter(|d| !weekend(*d)).collect();
+    let environment = Environment::default().with_calendar("trading", NamedCalendar::new(weekdays));
+    for roll in [Roll::Forward, Roll::Back] {
+        let spec = Spec::new().cron("0 9 15 * *").calendar_rule(CalendarRule::only_on("trading").roll(roll));
+        let compiled = spec.compile_in(&environment).unwrap();
+        let ever = (jiff::Timestamp::MIN, jiff::Timestamp::MAX);
+        assert_eq!(compiled.iterate(ever.0, ever.1).count(), 12, "{roll:?}");
     }
 }
 

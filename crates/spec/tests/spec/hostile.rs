@@ -2,8 +2,12 @@
 
 use std::time::{Duration, Instant};
 
+use jiff::civil::Weekday;
 use jiff::{SignedDuration, Timestamp};
-use punctual_spec::{Calendar, CalendarText, Interval, Range, Spec};
+use punctual_spec::{
+    Calendar, CalendarRule, CalendarText, Cron, DayOfMonthTerm, Dialect, Environment, Interval,
+    NamedCalendar, Range, Roll, Spec,
+};
 
 use crate::random::{self, Grain, Random};
 use crate::wire::instant;
@@ -25,7 +29,11 @@ fn best_of_three<T>(mut work: impl FnMut() -> T) -> (T, Duration) {
 
 /// Compiles (or is refused for its cost) and answers 200 questions, both within their time.
 fn answers_or_is_refused(name: &str, spec: &Spec) {
-    let (compiled, took) = best_of_three(|| spec.compile());
+    answers_or_is_refused_in(name, spec, &Environment::default());
+}
+
+fn answers_or_is_refused_in(name: &str, spec: &Spec, environment: &Environment) {
+    let (compiled, took) = best_of_three(|| spec.compile_in(environment));
     assert!(took < COMPILE_TIME_MAX, "{name}: compiling took {took:?}");
     let compiled = match compiled {
         Ok(compiled) => compiled,
@@ -116,6 +124,68 @@ fn every_hostile_spec_is_quick() {
     text.second = "0-59,".repeat(500_000);
     answers_or_is_refused("a megabyte of text", &Spec::new().calendar_text(text));
     answers_or_is_refused("a megabyte of cron", &Spec::new().cron("*".repeat(1 << 20)));
+}
+
+/// Found in review: costs that were not counted.
+#[test]
+fn what_hides_its_cost_is_quick_too() {
+    let closed = NamedCalendar::new([]).with_weekdays([Weekday::Saturday, Weekday::Sunday]);
+    let environment = Environment::default().with_calendar("closed", closed);
+    let rules = |count: usize, rule: CalendarRule| {
+        let many = (0..190).fold(Spec::new(), |spec, minute| spec.cron(format!("{} * * * *", minute % 60)));
+        (0..count).fold(many, |spec, _| spec.calendar_rule(rule.clone()))
+    };
+    answers_or_is_refused_in(
+        "2,000 rules that roll",
+        &rules(2_000, CalendarRule::exclude("closed").roll(Roll::Forward)),
+        &environment,
+    );
+    answers_or_is_refused_in(
+        "5,000 rules that skip",
+        &rules(5_000, CalendarRule::exclude("closed")),
+        &environment,
+    );
+    let terms = |term: &str| format!("0 0 0 {} * ?", vec![term; 1_000].join(","));
+    for (name, term) in [("business days", "31B"), ("nearest weekdays", "15W"), ("days", "1")] {
+        for count in [50, 900, 9_900] {
+            let spec = (0..count).fold(Spec::new(), |spec, _| spec.cron_in(Dialect::Quartz, terms(term)));
+            answers_or_is_refused(&format!("{count} texts with a thousand {name}"), &spec);
+        }
+    }
+    let mut business = Calendar::midnight();
+    business.day_of_month_terms = vec![DayOfMonthTerm::BusinessDay { nth: 31 }; 100_000];
+    answers_or_is_refused("a hundred thousand business days", &Spec::new().calendar(business));
+    let mut times = (0..10_000).fold(Spec::new(), |spec, second| {
+        spec.at(Timestamp::from_second(1_700_000_000 + second * 7).unwrap())
+    });
+    for second in 0..9_000 {
+        let mut exclusion = Calendar::midnight();
+        exclusion.second = vec![Range::at(second % 60)];
+        exclusion.minute = vec![Range::at(second / 60 % 60)];
+        exclusion.hour = vec![Range::at(second / 3_600)];
+        times = times.exclude(exclusion);
+    }
+    answers_or_is_refused("times against exclusions", &times);
+}
+
+/// Found in review: an interval that misses what is allowed many times a day, after meeting it once.
+#[test]
+fn an_interval_that_hardly_meets_what_is_allowed_is_quick() {
+    let exclude = |spec: Spec, text: &str| spec.exclude_cron(Cron::new(Dialect::Temporal, text));
+    let mut spec = Spec::new().interval(Interval::every(SignedDuration::from_secs(2)));
+    for text in ["*/2 * 1-23 * * * *", "*/2 1-59 0 * * * *", "2/2 0 0 * * * *"] {
+        spec = exclude(spec, text);
+    }
+    let compiled = spec.compile().unwrap();
+    let (year, took) = best_of_three(|| {
+        compiled.iterate(instant("2025-12-31T12:00:00Z"), instant("2026-12-31T12:00:00Z")).count()
+    });
+    assert_eq!(year, 365);
+    assert!(took < Duration::from_millis(5), "{took:?}");
+    for second in 0..300 {
+        spec = exclude(spec, &format!("{} {} 7 * * * 2026", second % 60, second / 60));
+    }
+    answers_or_is_refused("with more exclusions", &spec);
 }
 
 #[test]

@@ -209,6 +209,43 @@ fn canonical_is_a_fixed_point_and_means_the_same() {
     }
 }
 
+/// A fault always says which field it is in, and its span lies in the text that it comes with.
+#[test]
+fn errors_point_into_their_text() {
+    for (text, field, span) in [
+        ("0 0 * * 1,", "cron[0].day_of_week", 10..10),
+        ("", "cron[0]", 0..0),
+        ("@every 0s", "cron[0].every", 7..9),
+        ("@every 1h/2h", "cron[0].phase", 7..12),
+        ("CRON_TZ=Europe/Berln 0 9 * * *", "cron[0].zone", 8..20),
+        ("0 0 */0 * *", "cron[0].day_of_month", 6..7),
+        ("0 0 5-1 * *", "cron[0].day_of_month", 4..7),
+    ] {
+        let error = Spec::new().cron(text).compile().unwrap_err();
+        assert_eq!((error.field(), error.span()), (field, Some(span)), "{text}: {error}");
+        assert!(error.text().unwrap().get(error.span().unwrap()).is_some());
+    }
+    let conflict = Spec::new().cron("TZ=Asia/Tokyo 0 9 * * *").zone("Europe/Berlin").compile().unwrap_err();
+    assert_eq!(conflict.span(), Some(3..13));
+    assert!(Spec::new().cron("TZ=asia/tokyo 0 9 * * *").zone("Asia/Tokyo").compile().is_ok());
+}
+
+/// Found in review: jitter of any size, and times beyond the end, bound the due time as they should.
+#[test]
+fn jitter_is_bounded_by_the_next_time_even_beyond_the_end() {
+    let at = |text: &str| text.parse::<Timestamp>().unwrap();
+    let spec = Spec::new()
+        .at(at("2026-01-01T10:00:00Z"))
+        .at(at("2026-01-01T10:01:00Z"))
+        .end_time(at("2026-01-01T10:00:30Z"))
+        .jitter(SignedDuration::from_hours(10));
+    let due = spec.compile().unwrap().next(at("2026-01-01T00:00:00Z")).unwrap().due_time;
+    assert!(due < at("2026-01-01T10:01:00Z"), "{due}");
+    let huge = Spec::new().cron("@daily").jitter(SignedDuration::MAX).compile().unwrap();
+    let next = huge.next(at("2026-01-01T00:00:00Z")).unwrap();
+    assert!(next.due_time > next.nominal_time);
+}
+
 #[test]
 fn the_years_are_bounded_in_utc() {
     let compiled = Spec::new().cron("* * * * *").zone("Pacific/Honolulu").compile().unwrap();

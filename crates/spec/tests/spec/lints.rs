@@ -60,6 +60,22 @@ fn times_that_the_clock_skips_or_repeats_are_named_with_dates() {
     check(Spec::new().cron("30 2 * 6 *").zone("Europe/Berlin"), &[]);
 }
 
+/// Found in review.
+#[test]
+fn hourly_specs_meet_only_shifts_that_are_no_whole_hours() {
+    check(Spec::new().cron("0 * * * *").zone("Europe/Berlin"), &[]);
+    let lunch = Cron::new(Dialect::Temporal, "* * 12 * * * *");
+    check(Spec::new().cron("@hourly").exclude_cron(lunch).zone("Europe/Berlin"), &[]);
+    let codes: Vec<LintCode> = lints(&Spec::new().cron("0 * * * *").zone("Australia/Lord_Howe"))
+        .into_iter()
+        .map(|lint| lint.code)
+        .collect();
+    assert_eq!(codes, [LintCode::DstGap]);
+    let later =
+        Spec::new().cron("30 2 * * *").zone("Europe/Berlin").start_time(instant("2027-12-01T00:00:00Z"));
+    check(later, &[]);
+}
+
 #[test]
 fn specs_without_a_future_say_why() {
     check(
@@ -97,6 +113,9 @@ fn a_hash_that_touches_a_field_is_pointed_out() {
     assert_eq!(found.len(), 1);
     assert_eq!((found[0].code, found[0].position), (LintCode::HashComment, Some(9)));
     assert_eq!(found[0].message, "`5#3` is read as `5` and a comment, not as an nth weekday");
+    let excluded = Cron::new(Dialect::Temporal, "* * * * 5#3");
+    let found = lints(&Spec::new().cron("0 9 * * *").exclude_cron(excluded));
+    assert_eq!((found[0].code, found[0].field.as_str()), (LintCode::HashComment, "exclude_cron[0]"));
 }
 
 #[test]
@@ -114,6 +133,7 @@ fn an_exclusion_of_midnight_alone_is_pointed_out() {
 fn six_fields_with_an_idle_year_are_pointed_out() {
     let message = "six fields begin with the minute and end with the year: minute `0`, hour `3`, day `9`";
     check(Spec::new().cron("0 3 9 * * *"), &[(LintCode::SixFields, message)]);
+    check(Spec::new().cron("0 3 9 * * * # daily run at nine"), &[(LintCode::SixFields, message)]);
     check(Spec::new().cron("30 9 * * * 2027"), &[]);
     let error = Spec::new().cron("0 0 9 * * MON-FRI").compile().unwrap_err();
     assert_eq!(error.help(), Some("the sixth field is the year; for seconds first use the quartz dialect"));
@@ -126,4 +146,8 @@ fn a_high_rate_is_pointed_out() {
         &[(LintCode::HighRate, "fires 360 times within an hour, about every 10 seconds")],
     );
     check(Spec::new().interval(Interval::every(SignedDuration::from_secs(60))), &[]);
+    check(
+        Spec::new().cron("@daily").cron("* * 12 * * * *"),
+        &[(LintCode::HighRate, "fires 3600 times within an hour, about every 1 second")],
+    );
 }

@@ -142,6 +142,25 @@ fn tzif_bytes_are_a_zone_like_any_other() {
     assert!(compiled.iterate(year.0, year.1).eq(named.iterate(year.0, year.1)));
 }
 
+/// Found in review: data without rules for the future is valid, its last offset simply stays.
+#[test]
+fn zone_data_without_a_rule_for_the_future_keeps_its_last_offset() {
+    // A version 1 file with one change, on 2000-01-02, from UTC to an hour ahead of it.
+    let mut bytes = b"TZif".to_vec();
+    bytes.extend([0; 16]);
+    for count in [0u32, 0, 0, 1, 2, 8] {
+        bytes.extend(count.to_be_bytes());
+    }
+    bytes.extend(946_771_200i32.to_be_bytes());
+    bytes.push(1);
+    bytes.extend([0, 0, 0, 0, 0, 0]);
+    bytes.extend([0, 0, 14, 16, 0, 4]);
+    bytes.extend(b"UTC\0ONE\0");
+    let compiled = Spec::new().cron("0 9 * * *").zone("One").zone_data(bytes).compile().unwrap();
+    let next = compiled.next(instant("2050-01-01T00:00:00Z")).unwrap();
+    assert_eq!(next.nominal_time.to_string(), "2050-01-01T08:00:00Z");
+}
+
 /// Found by fuzzing: these bytes made the time library report the same change for ever.
 #[test]
 fn damaged_zone_data_is_refused_or_read_but_never_hangs() {
@@ -178,6 +197,8 @@ fn odd_zones_are_refused_with_a_reason() {
         let error = Zones::bundled().get(name).unwrap_err();
         assert!(error.is_zone() && error.to_string().contains(message), "{name}: {error}");
     }
+    // Found in review: however it is spelt, a zone is loaded once and given back in its proper spelling.
+    assert_eq!(Zones::bundled().get("eUrOpE/bErLiN").unwrap().name(), "Europe/Berlin");
     assert!(Zone::from_tzif("x", &[]).unwrap_err().is_zone());
     assert!(Zone::from_tzif("x", &vec![0; 1 << 20]).unwrap_err().is_limit());
     let every_zone_loads = Zones::bundled().names().all(|name| Zones::bundled().get(&name).is_ok());

@@ -7,7 +7,7 @@ const NOW: &str = "2026-03-27T12:00:00Z";
 
 #[test]
 fn every_example_prints_what_the_readme_shows() {
-    let readme = include_str!("../../../README.md");
+    let readme = include_str!("../../../../README.md");
     let examples = examples(readme);
     assert!(examples.len() >= 5, "found {examples:?}");
     for (line, expected) in examples {

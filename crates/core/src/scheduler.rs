@@ -1,0 +1,155 @@
+//! The root component: definition, state, counters, revision and lifecycle of one schedule.
+
+use std::collections::{BTreeSet, VecDeque};
+use std::sync::Arc;
+
+use jiff::Timestamp;
+
+use crate::command::Answer;
+use crate::id::{RequestId, Revision, ScheduleKey};
+use crate::ledger::{NotStarted, Verdict};
+use crate::limits::Limits;
+use crate::schedule::{Definition, Policies};
+
+pub(crate) mod close;
+
+/// The root of one schedule's tree.
+#[derive(Clone, Debug)]
+pub struct Scheduler {
+    pub(crate) key: ScheduleKey,
+    pub(crate) definition: Arc<Definition>,
+    pub(crate) pause: Option<Box<PauseState>>,
+    /// Starts of the spec that may still happen; nothing means no limit.
+    pub(crate) remaining_actions: Option<u32>,
+    pub(crate) failures_in_a_row: u32,
+    pub(crate) lifecycle: Lifecycle,
+    pub(crate) counters: Counters,
+    pub(crate) created_at: Timestamp,
+    /// The last thing that happened, for the idle deadline.
+    pub(crate) last_event_at: Timestamp,
+    /// The latest time that this schedule has seen: time never runs backwards for it.
+    pub(crate) clock: Timestamp,
+    pub(crate) skips: BTreeSet<Timestamp>,
+    revision: Revision,
+    requests: VecDeque<(RequestId, Answer)>,
+}
+
+/// A schedule that starts nothing but manual starts.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PauseState {
+    /// Since when.
+    pub paused_at: Timestamp,
+    /// For people.
+    pub note: Arc<str>,
+    /// It resumes by itself at this time.
+    pub until: Option<Timestamp>,
+}
+
+/// Whether a schedule is in use.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Lifecycle {
+    /// In use.
+    Open,
+    /// Nothing was left to do; still describable.
+    Completed {
+        /// Since when.
+        completed_at: Timestamp,
+    },
+    /// The user deleted it.
+    Deleted {
+        /// Since when.
+        deleted_at: Timestamp,
+    },
+}
+
+/// How many occurrences met each fate. Manual starts are counted too.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counters {
+    /// Became runs.
+    pub started: u64,
+    /// Not started by overlap policy or by the user's mark.
+    pub skipped: u64,
+    /// Not started because it was too late.
+    pub missed: u64,
+    /// Not started because the buffer was full.
+    pub dropped: u64,
+    /// Not started because the schedule was paused.
+    pub paused: u64,
+    /// Not started because no actions were left.
+    pub exhausted: u64,
+    /// Not started because something took their place.
+    pub superseded: u64,
+}
+
+impl Scheduler {
+    pub(crate) fn new(key: ScheduleKey, definition: Arc<Definition>, now: Timestamp) -> Scheduler {
+        Scheduler {
+            key,
+            definition,
+            pause: None,
+            remaining_actions: None,
+            failures_in_a_row: 0,
+            lifecycle: Lifecycle::Open,
+            counters: Counters::default(),
+            created_at: now,
+            last_event_at: now,
+            clock: now,
+            skips: BTreeSet::new(),
+            revision: Revision(1),
+            requests: VecDeque::new(),
+        }
+    }
+
+    pub(crate) fn policies(&self) -> &Policies {
+        &self.definition.schedule.policies
+    }
+
+    pub(crate) fn revision(&self) -> Revision {
+        self.revision
+    }
+
+    /// The only place that moves the revision.
+    pub(crate) fn bump_revision(&mut self) {
+        self.revision = Revision(self.revision.0 + 1);
+    }
+
+    pub(crate) fn is_open(&self) -> bool {
+        self.lifecycle == Lifecycle::Open
+    }
+
+    pub(crate) fn is_exhausted(&self) -> bool {
+        self.remaining_actions == Some(0)
+    }
+
+    /// Whether the spec may start anything now.
+    pub(crate) fn takes_occurrences(&self) -> bool {
+        self.is_open() && self.pause.is_none() && !self.is_exhausted()
+    }
+
+    /// The only place that counts: one verdict, one counter.
+    pub(crate) fn count(&mut self, verdict: Verdict, number: u64) {
+        let counter = match verdict {
+            Verdict::Started => &mut self.counters.started,
+            Verdict::NotStarted(NotStarted::Skipped(_)) => &mut self.counters.skipped,
+            Verdict::NotStarted(NotStarted::Missed(_)) => &mut self.counters.missed,
+            Verdict::NotStarted(NotStarted::Dropped) => &mut self.counters.dropped,
+            Verdict::NotStarted(NotStarted::Paused) => &mut self.counters.paused,
+            Verdict::NotStarted(NotStarted::Exhausted) => &mut self.counters.exhausted,
+            Verdict::NotStarted(NotStarted::Superseded(_)) => &mut self.counters.superseded,
+        };
+        *counter += number;
+    }
+
+    /// The answer that this request was given before, if it was.
+    pub(crate) fn answer_to(&self, request: &RequestId) -> Option<Answer> {
+        self.requests.iter().find(|(known, _)| known == request).map(|(_, answer)| answer.clone())
+    }
+
+    /// Remembers an answer, forgetting the oldest one when there are too many.
+    pub(crate) fn remember(&mut self, request: RequestId, answer: &Answer, limits: &Limits) {
+        if self.requests.len() >= limits.requests_max {
+            self.requests.pop_front();
+        }
+        self.requests.push_back((request, answer.clone()));
+    }
+}

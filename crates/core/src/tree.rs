@@ -1,0 +1,169 @@
+//! One schedule as one tree of components: who may borrow whom, and the one way through a transition.
+
+use std::collections::BTreeMap;
+
+use jiff::Timestamp;
+
+use crate::backfiller::Backfiller;
+use crate::command::Change;
+use crate::completion::LastCompletion;
+use crate::generator::Generator;
+use crate::id::RequestKey;
+use crate::invoker::Invoker;
+use crate::limits::Limits;
+use crate::note::Note;
+use crate::rejection::Rejection;
+use crate::schedule::Target;
+use crate::scheduler::{Lifecycle, Scheduler};
+use crate::start::Phase;
+use crate::task::Task;
+use crate::transition::{Dispatch, Effects, Transition};
+
+/// One schedule: definition, state, and everything on its way.
+///
+/// A change is a plain function. It gets the tree and a transition and can reach nothing else; if it refuses, the
+/// caller throws the tree away and keeps the stored one.
+#[derive(Clone, Debug)]
+pub struct ScheduleTree {
+    pub(crate) scheduler: Scheduler,
+    pub(crate) generator: Generator,
+    pub(crate) invoker: Invoker,
+    pub(crate) backfillers: BTreeMap<RequestKey, Backfiller>,
+    pub(crate) last_completion: LastCompletion,
+}
+
+/// Rounds of tasks in one transition; each round decides at least one start, and starts are bounded.
+const ROUNDS_MAX: usize = 10_000;
+
+impl ScheduleTree {
+    /// Makes one change at one time, then does whatever follows from it. What was due before is decided first, as
+    /// things were.
+    pub fn apply<Request, Response>(
+        &mut self,
+        now: Timestamp,
+        limits: &Limits,
+        effects: &mut Effects,
+        change: Change<Request, Response>,
+        request: Request,
+    ) -> Result<Response, Rejection> {
+        let mut tx = Transition::new(self.advance(now), limits, effects);
+        self.settle(&mut tx);
+        let response = change(self, &mut tx, request)?;
+        self.settle(&mut tx);
+        self.finish(tx);
+        Ok(response)
+    }
+
+    /// Does whatever is due: the timer fired, or the tree was just loaded.
+    pub fn wake(&mut self, now: Timestamp, limits: &Limits, effects: &mut Effects) {
+        let mut tx = Transition::new(self.advance(now), limits, effects);
+        self.settle(&mut tx);
+        self.finish(tx);
+    }
+
+    /// What an owner that has just loaded the tree hands to the dispatcher again.
+    pub fn plan_execute(&self, now: Timestamp, limits: &Limits) -> Vec<Dispatch> {
+        self.invoker.plan_execute(now, self.target(), limits.dispatches_max)
+    }
+
+    /// When the schedule wants to be woken: one time for the whole tree, the earliest.
+    pub fn next_time(&self, limits: &Limits) -> Option<Timestamp> {
+        let scheduler = &self.scheduler;
+        if !scheduler.is_open() {
+            return scheduler.close_time(false, limits);
+        }
+        let resume = scheduler.pause.as_ref().and_then(|pause| pause.until);
+        let outside = self.target() == Target::Outside;
+        let times = [
+            self.generator.next_time(scheduler),
+            self.invoker.next_time(outside, limits),
+            self.backfillers.values().map(|backfiller| backfiller.not_before).min(),
+            scheduler.close_time(self.is_idle(), limits),
+            resume,
+        ];
+        times.into_iter().flatten().min()
+    }
+
+    /// Time never runs backwards for one schedule, whatever the clocks of its owners do.
+    fn advance(&mut self, now: Timestamp) -> Timestamp {
+        self.scheduler.clock = self.scheduler.clock.max(now);
+        self.scheduler.clock
+    }
+
+    /// Runs tasks until none is left.
+    fn settle(&mut self, tx: &mut Transition<'_>) {
+        if !self.scheduler.is_open() {
+            return;
+        }
+        self.resume_when_due(tx);
+        for task in [Task::Generate, Task::Backfill, Task::ProcessBuffer, Task::Close] {
+            tx.add_task(task);
+        }
+        self.ask_about_silent_runs(tx);
+        for _ in 0..ROUNDS_MAX {
+            let Some(task) = tx.take_task() else { return };
+            self.run(tx, task);
+        }
+        panic!("tasks of {:?} do not come to an end", self.scheduler.key);
+    }
+
+    fn run(&mut self, tx: &mut Transition<'_>, task: Task) {
+        match task {
+            Task::Generate => self.generator.generate(tx, &mut self.scheduler, &mut self.invoker.inbox()),
+            Task::Backfill => self.run_backfills(tx),
+            Task::ProcessBuffer => self.invoker.process_buffer(tx, &mut self.scheduler),
+            Task::Close => {
+                let idle = self.is_idle();
+                self.scheduler.close(tx, idle);
+            }
+        }
+    }
+
+    fn run_backfills(&mut self, tx: &mut Transition<'_>) {
+        let keys: Vec<RequestKey> = self.backfillers.keys().copied().collect();
+        let share = keys.len();
+        for key in keys {
+            let room = tx.limits().backfill_room(self.invoker.waiting(), share);
+            let Some(backfiller) = self.backfillers.get_mut(&key) else { continue };
+            if backfiller.backfill(tx, key, &self.scheduler, &mut self.invoker.inbox(), room) {
+                self.backfillers.remove(&key);
+                tx.note(Note::BackfillEnded(key));
+                tx.add_task(Task::Close);
+            }
+        }
+    }
+
+    /// An outside run of which nothing was heard is asked for, so that a lost report blocks nobody for ever.
+    fn ask_about_silent_runs(&mut self, tx: &mut Transition<'_>) {
+        if self.target() != Target::Outside {
+            return;
+        }
+        let patience = tx.limits().reconcile_after;
+        for start in &mut self.invoker.starts {
+            let Phase::Running { seen_at, .. } = &mut start.phase else { continue };
+            if seen_at.checked_add(patience).is_ok_and(|limit| limit <= tx.now()) {
+                *seen_at = tx.now();
+                tx.check(start.id);
+            }
+        }
+    }
+
+    /// Whether nothing waits, runs or will come; a paused schedule is never idle.
+    pub(crate) fn is_idle(&self) -> bool {
+        let scheduler = &self.scheduler;
+        let future = !scheduler.is_exhausted()
+            && scheduler.definition.compiled.next(self.generator.watermark).is_some();
+        scheduler.pause.is_none() && self.backfillers.is_empty() && self.invoker.starts.is_empty() && !future
+    }
+
+    pub(crate) fn target(&self) -> Target {
+        self.scheduler.definition.schedule.action.target
+    }
+
+    fn finish(&self, tx: Transition<'_>) {
+        let timer = self.next_time(tx.limits());
+        let over = !self.scheduler.is_open() && timer.is_none_or(|time| time <= tx.now());
+        let retired = over && self.scheduler.lifecycle != Lifecycle::Open;
+        tx.finish(timer.filter(|_| !retired), retired);
+    }
+}

@@ -2,12 +2,15 @@
 
 use anyhow::{Result, bail};
 
+mod allocator;
+mod core;
 mod measure;
 mod spec;
 
 fn main() -> Result<()> {
     match std::env::args().nth(1).as_deref() {
         Some("spec") => spec::run(),
-        other => bail!("expected a benchmark (spec), found {other:?}"),
+        Some("core") => core::run(),
+        other => bail!("expected a benchmark (spec, core), found {other:?}"),
     }
 }

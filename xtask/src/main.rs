@@ -14,9 +14,10 @@ mod vectors;
 const HELP: &str = "\
 cargo xtask <command>
 
-  test               everything: tidy, format, lints, all tests, docs, package, fuzzing for a bounded time
+  test               everything: tidy, format, lints, all tests, docs, package, simulation and
+                     fuzzing for a bounded time
   tidy               house rules that a test can check: crate edges, words, sizes, links
-  bench [name]       measurements side by side with peers (spec)
+  bench [name]       measurements (spec: side by side with peers; core: starts in memory)
   fuzz [target] [seconds]
                      fuzz one target or all, 20 seconds each unless said otherwise
   vectors            make the recorded answers of other schedulers anew (needs Python with pip)

@@ -9,7 +9,7 @@ use crate::{fuzz, tidy};
 
 type Step = (&'static str, fn() -> Result<()>);
 
-const STEPS: [Step; 8] = [
+const STEPS: [Step; 9] = [
     ("tidy", tidy::run),
     ("format", format),
     ("lints", || {
@@ -34,6 +34,9 @@ const STEPS: [Step; 8] = [
                 .arg(manifest)
                 .env("CARGO_TARGET_DIR", target),
         )
+    }),
+    ("simulation", || {
+        run::run(cargo().args(["run", "--release", "--quiet", "-p", "punctual-sim", "--", "--minutes", "1"]))
     }),
     ("fuzzing", || fuzz::run(None, fuzz::SECONDS)),
 ];

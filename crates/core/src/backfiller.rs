@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use jiff::{SignedDuration, Timestamp};
 
+use crate::mutant::{self, Mutant};
 use crate::schedule::OverlapPolicy;
 
 mod backfill;
@@ -41,7 +42,8 @@ pub struct BackfillRequest {
 impl Backfiller {
     pub(crate) fn new(request: BackfillRequest, now: Timestamp) -> Backfiller {
         // Both ends are included, and ranges are open on the left.
-        let watermark = request.from.checked_sub(SignedDuration::from_nanos(1)).unwrap_or(request.from);
+        let before = request.from.checked_sub(SignedDuration::from_nanos(1)).unwrap_or(request.from);
+        let watermark = if mutant::is(Mutant::BackfillLeavesOutItsFirst) { request.from } else { before };
         Backfiller { request, watermark, taken: 0, not_before: now, blocked_passes: 0 }
     }
 }

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use jiff::Timestamp;
 
 use crate::id::StartId;
+use crate::mutant::{self, Mutant};
 use crate::note::Note;
 use crate::schedule::Payload;
 use crate::scheduler::PauseState;
@@ -40,10 +41,15 @@ impl ScheduleTree {
     /// start was recorded records both.
     pub(crate) fn record_completion(&mut self, tx: &mut Transition<'_>, completion: Completion) {
         let Completion { start: id, outcome, payload, completed_at } = completion;
-        let Some(start) = self.invoker.find(id) else { return };
+        let Some(start) = self.invoker.find(id) else {
+            if mutant::is(Mutant::UnknownCompletionCounts) {
+                self.maybe_pause(tx, id, outcome);
+            }
+            return;
+        };
         let started_at = match start.phase {
             Phase::Running { started_at, .. } => started_at,
-            Phase::Ready { .. } => {
+            Phase::Ready { .. } | Phase::Doubtful { .. } => {
                 let began = completed_at.min(tx.now());
                 self.invoker.mark_running(tx, &mut self.scheduler, id, began);
                 began

@@ -4,8 +4,9 @@ use jiff::Timestamp;
 use punctual_spec::{CompiledSpec, Occurrence};
 
 use crate::id::Origin;
-use crate::ledger::{Entry, Verdict};
+use crate::ledger::{Entry, NotStarted, Verdict};
 use crate::limits::Limits;
+use crate::mutant::{self, Mutant};
 use crate::scheduler::Scheduler;
 use crate::transition::Transition;
 
@@ -42,7 +43,22 @@ impl Generator {
         };
         let (count, at_least) = count(compiled, self.watermark, through, tx.limits());
         let (from, decided_at) = (first.nominal_time, tx.now());
-        tx.decide_range(Entry { from, through, count, at_least, origin: Origin::Spec, verdict, decided_at });
+        let silent = match verdict {
+            Verdict::NotStarted(NotStarted::Missed(_)) => mutant::is(Mutant::MissedLeavesNoEntry),
+            Verdict::NotStarted(NotStarted::Dropped) => mutant::is(Mutant::DroppedLeavesNoEntry),
+            _ => false,
+        };
+        if !silent {
+            tx.decide_range(Entry {
+                from,
+                through,
+                count,
+                at_least,
+                origin: Origin::Spec,
+                verdict,
+                decided_at,
+            });
+        }
         scheduler.count(verdict, count);
         scheduler.skips.retain(|skip| *skip > through);
         self.watermark = through;
@@ -52,7 +68,8 @@ impl Generator {
 /// The last occurrence that is due before an instant, or at it.
 pub(crate) fn last_due(compiled: &CompiledSpec, through: Timestamp) -> Option<Occurrence> {
     // Jitter keeps the order of occurrences, so at most the last nominal time is not yet due.
-    let mut found = compiled.previous(next_nanosecond(through));
+    let end = if mutant::is(Mutant::LastDueIsLeftOut) { through } else { next_nanosecond(through) };
+    let mut found = compiled.previous(end);
     while let Some(occurrence) = found.filter(|occurrence| occurrence.due_time > through) {
         found = compiled.previous(occurrence.nominal_time);
     }

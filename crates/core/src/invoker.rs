@@ -4,6 +4,7 @@ use jiff::Timestamp;
 
 use crate::id::StartId;
 use crate::limits::Limits;
+use crate::mutant::{self, Mutant};
 use crate::schedule::{OverlapPolicy, Payload};
 use crate::start::{BufferedStart, Phase, RecentRun};
 use crate::task::Task;
@@ -54,7 +55,18 @@ impl Invoker {
 
     /// Lets those that wait be decided anew.
     pub(crate) fn look_again(&mut self, tx: &mut Transition<'_>) {
-        for start in self.starts.iter_mut().filter(|start| start.phase == Phase::Deferred) {
+        let woken = !mutant::is(Mutant::DeferredAreNotWoken);
+        for start in self.starts.iter_mut().filter(|start| start.phase == Phase::Deferred && woken) {
+            start.phase = Phase::Waiting;
+        }
+        tx.changed().state = true;
+        tx.add_task(Task::ProcessBuffer);
+    }
+
+    /// The last action was taken: starts of the spec that wait for one are decided.
+    pub(crate) fn end_of_actions(&mut self, tx: &mut Transition<'_>) {
+        let waits = |start: &&mut BufferedStart| start.phase == Phase::Deferred && !start.id.is_manual();
+        for start in self.starts.iter_mut().filter(waits) {
             start.phase = Phase::Waiting;
         }
         tx.changed().state = true;
@@ -67,6 +79,7 @@ impl Invoker {
             Phase::Waiting | Phase::Deferred => None,
             Phase::Ready { not_before, sent_at: None, .. } => Some(not_before),
             Phase::Ready { sent_at: Some(sent_at), .. } => sent_at.checked_add(limits.reconcile_after).ok(),
+            Phase::Doubtful { ask_at, .. } => Some(ask_at),
             Phase::Running { seen_at, stop, .. } => {
                 let stop = stop.and_then(|stop| stop.not_before);
                 let check = outside.then(|| seen_at.checked_add(limits.reconcile_after).ok()).flatten();

@@ -39,6 +39,7 @@ mod ledger;
 mod note;
 mod limits;
 mod rejection;
+mod mutant;
 
 pub use backfiller::{BackfillRequest, Backfiller};
 pub use command::{
@@ -51,6 +52,8 @@ pub use id::{Origin, RequestId, RequestKey, Revision, ScheduleKey, StartId};
 pub use invoker::{Dispatched, Invoker};
 pub use ledger::{Entry, Miss, NotStarted, Skip, Supersede, Verdict};
 pub use limits::Limits;
+#[cfg(feature = "mutants")]
+pub use mutant::{Mutant, activate};
 pub use note::Note;
 pub use overlap::{Decision, decide};
 pub use rejection::Rejection;

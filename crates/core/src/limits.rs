@@ -38,6 +38,8 @@ pub struct Limits {
     pub backoff_first: SignedDuration,
     /// The longest such wait.
     pub backoff_max: SignedDuration,
+    /// How long a start call may be in flight; only then can its keeper say that it does not run.
+    pub call_timeout: SignedDuration,
     /// How long an outside run may be silent before its state is asked for.
     pub reconcile_after: SignedDuration,
     /// How long a schedule without a future stays open after its last event.
@@ -65,6 +67,7 @@ impl Default for Limits {
             catchup_window_min: SignedDuration::from_secs(10),
             backoff_first: SignedDuration::from_secs(1),
             backoff_max: SignedDuration::from_secs(60),
+            call_timeout: SignedDuration::from_secs(60),
             reconcile_after: SignedDuration::from_mins(5),
             idle_time: SignedDuration::from_hours(7 * 24),
             retention: SignedDuration::from_hours(7 * 24),

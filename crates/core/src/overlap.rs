@@ -1,5 +1,6 @@
 //! The decision table of the overlap policies: who starts, who waits, who does not happen.
 
+use crate::mutant::{self, Mutant};
 use crate::schedule::OverlapPolicy;
 
 /// What was decided about a list of starts; each of them stands in exactly one list.
@@ -44,7 +45,12 @@ pub fn decide<T: Copy>(waiting: &[(T, OverlapPolicy)], busy: bool, free: usize) 
         }
         match policy {
             OverlapPolicy::Skip => decision.skipped.push(start),
-            OverlapPolicy::BufferOne if decision.kept.is_empty() => decision.kept.push(start),
+            OverlapPolicy::BufferOne
+                if decision.kept.is_empty()
+                    || (decision.kept.len() == 1 && mutant::is(Mutant::BufferOneKeepsTwo)) =>
+            {
+                decision.kept.push(start);
+            }
             OverlapPolicy::BufferOne => decision.skipped.push(start),
             OverlapPolicy::BufferAll => decision.kept.push(start),
             // With nothing in progress yet, the later start takes the place of the earlier one.

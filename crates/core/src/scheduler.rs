@@ -9,6 +9,7 @@ use crate::command::Answer;
 use crate::id::{RequestId, Revision, ScheduleKey};
 use crate::ledger::{NotStarted, Verdict};
 use crate::limits::Limits;
+use crate::mutant::{self, Mutant};
 use crate::schedule::{Definition, Policies};
 
 pub(crate) mod close;
@@ -137,12 +138,15 @@ impl Scheduler {
             Verdict::NotStarted(NotStarted::Exhausted) => &mut self.counters.exhausted,
             Verdict::NotStarted(NotStarted::Superseded(_)) => &mut self.counters.superseded,
         };
-        *counter += number;
+        if verdict != Verdict::Started || !mutant::is(Mutant::StartIsNotCounted) {
+            *counter += number;
+        }
     }
 
     /// The answer that this request was given before, if it was.
     pub(crate) fn answer_to(&self, request: &RequestId) -> Option<Answer> {
-        self.requests.iter().find(|(known, _)| known == request).map(|(_, answer)| answer.clone())
+        let known = |known: &RequestId| known == request && !mutant::is(Mutant::RequestsAreForgotten);
+        self.requests.iter().find(|(request, _)| known(request)).map(|(_, answer)| answer.clone())
     }
 
     /// Remembers an answer, forgetting the oldest one when there are too many.

@@ -3,6 +3,8 @@
 use jiff::Timestamp;
 
 use crate::id::StartId;
+use crate::ledger::NotStarted;
+use crate::mutant::{self, Mutant};
 use crate::schedule::{OverlapPolicy, Payload};
 
 /// One occurrence on its way to a run.
@@ -35,6 +37,13 @@ pub enum Phase {
         not_before: Timestamp,
         /// When this attempt was handed to the dispatcher, if it was.
         sent_at: Option<Timestamp>,
+    },
+    /// It should not start any more, but a call may still be in flight: its keeper is asked before the verdict falls.
+    Doubtful {
+        /// What its verdict will be, unless it runs after all.
+        verdict: NotStarted,
+        /// Its keeper is asked, or asked again, at this time.
+        ask_at: Timestamp,
     },
     /// A worker has it.
     Running {
@@ -96,7 +105,8 @@ impl BufferedStart {
     /// Whether it holds a place under the overlap policy: it runs, is being started, or will be tried again.
     pub fn holds_place(&self) -> bool {
         match self.phase {
-            Phase::Ready { .. } | Phase::Running { .. } => true,
+            Phase::Ready { .. } => !mutant::is(Mutant::ReadyHoldsNoPlace),
+            Phase::Doubtful { .. } | Phase::Running { .. } => true,
             Phase::Waiting | Phase::Deferred => false,
         }
     }

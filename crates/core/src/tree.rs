@@ -1,6 +1,7 @@
 //! One schedule as one tree of components: who may borrow whom, and the one way through a transition.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use jiff::Timestamp;
 
@@ -11,9 +12,10 @@ use crate::generator::Generator;
 use crate::id::RequestKey;
 use crate::invoker::Invoker;
 use crate::limits::Limits;
+use crate::mutant::{self, Mutant};
 use crate::note::Note;
 use crate::rejection::Rejection;
-use crate::schedule::Target;
+use crate::schedule::{Definition, Target};
 use crate::scheduler::{Lifecycle, Scheduler};
 use crate::start::Phase;
 use crate::task::Task;
@@ -47,7 +49,9 @@ impl ScheduleTree {
         request: Request,
     ) -> Result<Response, Rejection> {
         let mut tx = Transition::new(self.advance(now), limits, effects);
-        self.settle(&mut tx);
+        if !mutant::is(Mutant::UpdateForgetsWhatWasDue) {
+            self.settle(&mut tx);
+        }
         let response = change(self, &mut tx, request)?;
         self.settle(&mut tx);
         self.finish(tx);
@@ -84,9 +88,25 @@ impl ScheduleTree {
         times.into_iter().flatten().min()
     }
 
+    /// Whether it is in use: neither completed nor deleted.
+    pub fn is_open(&self) -> bool {
+        self.scheduler.is_open()
+    }
+
+    /// What the user asked for.
+    pub fn definition(&self) -> &Arc<Definition> {
+        &self.scheduler.definition
+    }
+
+    /// The latest time that this schedule has seen.
+    pub fn clock(&self) -> Timestamp {
+        self.scheduler.clock
+    }
+
     /// Time never runs backwards for one schedule, whatever the clocks of its owners do.
     fn advance(&mut self, now: Timestamp) -> Timestamp {
-        self.scheduler.clock = self.scheduler.clock.max(now);
+        self.scheduler.clock =
+            if mutant::is(Mutant::ClockRunsBackwards) { now } else { self.scheduler.clock.max(now) };
         self.scheduler.clock
     }
 
@@ -135,7 +155,7 @@ impl ScheduleTree {
 
     /// An outside run of which nothing was heard is asked for, so that a lost report blocks nobody for ever.
     fn ask_about_silent_runs(&mut self, tx: &mut Transition<'_>) {
-        if self.target() != Target::Outside {
+        if self.target() != Target::Outside || mutant::is(Mutant::SilentRunsAreNotAskedFor) {
             return;
         }
         let patience = tx.limits().reconcile_after;

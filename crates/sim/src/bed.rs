@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use jiff::{SignedDuration, Timestamp};
 use punctual_core::{
     Action, Answer, Change, Command, Completion, Create, Definition, Description, Dispatched, Effects, Entry,
-    InitialPatch, Limits, NotStarted, Note, Outcome, Policies, Rejection, RequestId, Schedule, ScheduleKey,
-    ScheduleTree, StartId, StopKind, Target, Verdict, Why,
+    InitialPatch, Limits, NotStarted, Note, Outcome, Phase, Policies, Rejection, RequestId, Schedule,
+    ScheduleKey, ScheduleTree, Seen, Sighting, StartId, StopKind, Target, Verdict, Why,
 };
 use punctual_spec::{Environment, Interval, Spec, parse_duration};
 
@@ -298,6 +298,22 @@ impl Bed {
         }
         let delivered: Vec<StartId> = effects.stops.iter().map(|stop| stop.start).collect();
         self.stops.extend(effects.stops.iter().map(|stop| (self.now, stop.start, stop.kind)));
+        // The keeper knows at once whether a doubtful start runs; what it says of silent runs is up to the story.
+        let doubtful = |start: &StartId| {
+            let in_progress = self.describe().starts.in_progress;
+            in_progress
+                .iter()
+                .any(|found| found.id == *start && matches!(found.phase, Phase::Doubtful { .. }))
+        };
+        let asked: Vec<StartId> = effects.checks.iter().copied().filter(doubtful).collect();
+        let sightings = asked.into_iter().map(|start| {
+            let runs = self.runs.iter().any(|run| run.start == start);
+            Sighting { start, seen: if runs { Seen::Running } else { Seen::Gone } }
+        });
+        let sightings: Vec<Sighting> = sightings.collect();
+        if !sightings.is_empty() {
+            self.apply(ScheduleTree::reconcile, sightings).expect("sightings are never refused");
+        }
         if !results.is_empty() {
             self.apply(ScheduleTree::record_execute, results).expect("results are never refused");
         }

@@ -63,23 +63,28 @@ impl ScheduleTree {
     /// Records what was seen of silent runs; one that is gone has failed.
     pub fn reconcile(&mut self, tx: &mut Transition<'_>, sightings: Vec<Sighting>) -> Result<(), Rejection> {
         for Sighting { start: id, seen } in sightings {
-            match seen {
-                Seen::Running => {
-                    let now = tx.now();
-                    if let Some(start) = self.invoker.find(id)
-                        && let Phase::Running { seen_at, .. } = &mut start.phase
-                    {
-                        *seen_at = now;
-                        tx.changed().state = true;
-                    }
+            let now = tx.now();
+            let Some(start) = self.invoker.find(id) else { continue };
+            match (&mut start.phase, seen) {
+                (Phase::Running { seen_at, .. }, Seen::Running) => {
+                    *seen_at = now;
+                    tx.changed().state = true;
                 }
-                Seen::Ended(completion) => self.record_completion(tx, completion),
-                Seen::Gone => {
-                    let completed_at = tx.now();
+                (Phase::Doubtful { .. }, Seen::Running) => {
+                    self.invoker.mark_running(tx, &mut self.scheduler, id, now);
+                }
+                (Phase::Doubtful { verdict, .. }, Seen::Gone) => {
+                    let verdict = *verdict;
+                    self.invoker.reject(tx, &mut self.scheduler, id, verdict);
+                }
+                (Phase::Running { .. }, Seen::Gone) => {
                     let lost =
-                        Completion { start: id, outcome: Outcome::Failed, payload: None, completed_at };
+                        Completion { start: id, outcome: Outcome::Failed, payload: None, completed_at: now };
                     self.record_completion(tx, lost);
                 }
+                (_, Seen::Ended(completion)) => self.record_completion(tx, completion),
+                // A start that is on its way, or waits, was not asked for.
+                (Phase::Waiting | Phase::Deferred | Phase::Ready { .. }, Seen::Running | Seen::Gone) => {}
             }
         }
         Ok(())

@@ -3,6 +3,7 @@
 use super::{Answer, Command};
 use crate::generator::last_due;
 use crate::ledger::{NotStarted, Verdict};
+use crate::mutant::{self, Mutant};
 use crate::note::Note;
 use crate::rejection::Rejection;
 use crate::schedule::OnResume;
@@ -40,7 +41,7 @@ impl ScheduleTree {
         if self.scheduler.pause.is_none() {
             return;
         }
-        if on_resume == OnResume::Skip {
+        if on_resume == OnResume::Skip && !mutant::is(Mutant::ResumeForgetsThePause) {
             self.pass_by(tx, NotStarted::Paused);
         }
         self.scheduler.pause = None;

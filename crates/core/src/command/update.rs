@@ -40,6 +40,8 @@ impl ScheduleTree {
             if let Some(definition) = update.definition {
                 tree.replace(tx, definition);
             }
+            // New policies or limits may have room for those that wait.
+            tree.invoker.look_again(tx);
             tx.note(Note::Updated);
             Ok(Vec::new())
         })

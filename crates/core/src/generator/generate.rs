@@ -6,6 +6,7 @@ use super::{Generator, last_due};
 use crate::id::{Origin, StartId};
 use crate::invoker::Inbox;
 use crate::ledger::{Miss, NotStarted, Skip, Verdict};
+use crate::mutant::{self, Mutant};
 use crate::schedule::CatchupCount;
 use crate::scheduler::Scheduler;
 use crate::transition::Transition;
@@ -31,7 +32,7 @@ impl Generator {
 
         for occurrence in definition.compiled.iterate(self.watermark, last.nominal_time) {
             let id = StartId::new(occurrence.nominal_time, Origin::Spec);
-            if scheduler.skips.remove(&occurrence.nominal_time) {
+            if scheduler.skips.remove(&occurrence.nominal_time) && !mutant::is(Mutant::SkipMarksAreIgnored) {
                 let verdict = Verdict::NotStarted(NotStarted::Skipped(Skip::User));
                 tx.decide(id, verdict);
                 scheduler.count(verdict, 1);
@@ -45,6 +46,9 @@ impl Generator {
         }
         let dropped = Verdict::NotStarted(NotStarted::Dropped);
         self.decide_through(tx, scheduler, last.nominal_time, dropped);
+        if mutant::is(Mutant::WatermarkMovesToNow) {
+            self.watermark = tx.now();
+        }
     }
 
     /// What is older than the catch-up window is missed.
@@ -62,6 +66,9 @@ impl Generator {
     fn miss_surplus(&mut self, tx: &mut Transition<'_>, scheduler: &mut Scheduler, last: Timestamp) {
         let CatchupCount::Latest(wanted) = scheduler.policies().catchup_count else { return };
         let mut before = Some(last);
+        if mutant::is(Mutant::CatchupTakesTheOldest) {
+            return;
+        }
         for _ in 0..wanted {
             let Some(time) = before.filter(|time| *time > self.watermark) else { return };
             before = scheduler.definition.compiled.previous(time).map(|occurrence| occurrence.nominal_time);

@@ -5,6 +5,7 @@ use jiff::Timestamp;
 use super::Invoker;
 use crate::id::StartId;
 use crate::ledger::{Miss, NotStarted, Skip, Supersede, Verdict};
+use crate::mutant::{self, Mutant};
 use crate::note::Note;
 use crate::overlap;
 use crate::schedule::OverlapPolicy;
@@ -17,6 +18,7 @@ impl Invoker {
         self.decide_waiting(tx, scheduler);
         self.dispatch_ready(tx, scheduler);
         self.repeat_stops(tx);
+        self.ask_about_doubtful(tx);
     }
 
     fn decide_waiting(&mut self, tx: &mut Transition<'_>, scheduler: &mut Scheduler) {
@@ -24,16 +26,22 @@ impl Invoker {
         let again = |start: &&BufferedStart| match start.phase {
             Phase::Waiting => true,
             Phase::Deferred => start.overlap == OverlapPolicy::BufferOne,
-            Phase::Ready { .. } | Phase::Running { .. } => false,
+            Phase::Ready { .. } | Phase::Doubtful { .. } | Phase::Running { .. } => false,
         };
-        self.reject_hopeless(tx, scheduler);
         // Stale: nobody new is waiting.
-        if !self.starts.iter().any(|start| start.phase == Phase::Waiting) {
+        let someone_waits =
+            |starts: &[BufferedStart]| starts.iter().any(|start| start.phase == Phase::Waiting);
+        if !someone_waits(&self.starts) {
+            return;
+        }
+        self.reject_hopeless(tx, scheduler, again);
+        if !someone_waits(&self.starts) {
             return;
         }
         let waiting: Vec<(StartId, OverlapPolicy)> =
             self.starts.iter().filter(again).map(|start| (start.id, start.overlap)).collect();
-        let places = scheduler.policies().concurrency as usize;
+        let places =
+            scheduler.policies().concurrency as usize + usize::from(mutant::is(Mutant::ConcurrencyIsOneMore));
         let held = self.starts.iter().filter(|start| start.holds_place()).count();
         let decision = overlap::decide(&waiting, held > 0, places.saturating_sub(held));
 
@@ -41,6 +49,10 @@ impl Invoker {
             self.reject(tx, scheduler, *id, NotStarted::Skipped(Skip::Overlap));
         }
         for id in &decision.superseded {
+            if mutant::is(Mutant::SupersededVanish) {
+                self.starts.retain(|start| start.id != *id);
+                continue;
+            }
             self.reject(tx, scheduler, *id, NotStarted::Superseded(Supersede::LaterStart));
         }
         for id in &decision.kept {
@@ -60,16 +72,21 @@ impl Invoker {
 
     /// Starts of the spec that may not happen now are ended before the policies look at them: nobody should give way to a
     /// start that is too late, paused or beyond the limit.
-    fn reject_hopeless(&mut self, tx: &mut Transition<'_>, scheduler: &mut Scheduler) {
-        let waiting = |start: &&BufferedStart| start.phase == Phase::Waiting && !start.id.is_manual();
+    fn reject_hopeless(
+        &mut self,
+        tx: &mut Transition<'_>,
+        scheduler: &mut Scheduler,
+        looked_at: fn(&&BufferedStart) -> bool,
+    ) {
         let hopeless: Vec<(StartId, NotStarted)> = self
             .starts
             .iter()
-            .filter(waiting)
+            .filter(looked_at)
+            .filter(|start| !start.id.is_manual())
             .filter_map(|start| {
                 let why = if deadline(tx, scheduler, start.due_time) < tx.now() {
                     NotStarted::Missed(Miss::Window)
-                } else if scheduler.pause.is_some() {
+                } else if scheduler.pause.is_some() && !mutant::is(Mutant::PauseLetsTheBufferThrough) {
                     NotStarted::Paused
                 } else if scheduler.is_exhausted() {
                     NotStarted::Exhausted
@@ -119,9 +136,10 @@ impl Invoker {
 
     /// Actions that may still be taken, those already on their way set aside.
     fn actions_left(&self, scheduler: &Scheduler) -> u32 {
-        let ready =
-            |start: &&BufferedStart| !start.id.is_manual() && matches!(start.phase, Phase::Ready { .. });
-        let on_their_way = self.starts.iter().filter(ready).count() as u32;
+        let may_start = |start: &&BufferedStart| {
+            !start.id.is_manual() && matches!(start.phase, Phase::Ready { .. } | Phase::Doubtful { .. })
+        };
+        let on_their_way = self.starts.iter().filter(may_start).count() as u32;
         scheduler.remaining_actions.map_or(u32::MAX, |remaining| remaining.saturating_sub(on_their_way))
     }
 
@@ -147,5 +165,6 @@ impl Invoker {
 /// Until when a start may be made or tried again.
 pub(super) fn deadline(tx: &Transition<'_>, scheduler: &Scheduler, due_time: Timestamp) -> Timestamp {
     let window = tx.limits().catchup_window(scheduler.policies().catchup_window);
+    let window = if mutant::is(Mutant::WindowIsDoubled) { window + window } else { window };
     due_time.checked_add(window).unwrap_or(Timestamp::MAX)
 }

@@ -94,6 +94,26 @@ fn gap_4_a_failing_start_is_tried_until_its_deadline_and_then_recorded() {
     );
 }
 
+/// Found by simulation: one of two calls for the same start failed, the other had worked unheard.
+#[test]
+fn gap_4_nobody_is_given_up_before_its_keeper_has_said_that_it_does_not_run() {
+    let window = SignedDuration::from_secs(10);
+    let mut bed = Bed::with(every("1h").policies(|policies| policies.catchup_window = Some(window)));
+    bed.dispatcher = Dispatcher::Fails;
+    bed.advance_to("01:00:30");
+    let start = bed.dispatches[0].1;
+    assert!(matches!(bed.describe().starts.in_progress[0].phase, Phase::Doubtful { .. }));
+
+    let worked = vec![(start, punctual_core::Dispatched::Started { started_at: at("01:00") })];
+    bed.apply(ScheduleTree::record_execute, worked).unwrap();
+
+    assert!(matches!(
+        bed.why("01:00"),
+        punctual_core::Why::Decided { verdict: punctual_core::Verdict::Started, .. }
+    ));
+    bed.expect_every_occurrence_decided_once();
+}
+
 #[test]
 fn gap_5_an_hourly_schedule_east_of_utc_has_no_hole_in_autumn() {
     let mut plan = cron("0 * * * *").overlap(AllowAll);

@@ -87,6 +87,17 @@ fn with_nothing_in_progress_the_newest_of_a_backlog_takes_the_place() {
     bed.expect_every_occurrence_decided_once();
 }
 
+/// Those that would start beside the others are stopped before they start, and leave a verdict.
+#[test]
+fn a_request_to_stop_everything_supersedes_what_would_start_beside() {
+    let waiting = [(1, AllowAll), (2, CancelOther), (3, AllowAll)];
+    let decision = punctual_core::decide(&waiting, true, 0);
+    assert_eq!((decision.overlapping, decision.kept, decision.superseded), (vec![], vec![2], vec![1, 3]));
+    assert!(decision.cancel && !decision.terminate);
+    let decision = punctual_core::decide(&waiting, false, 1);
+    assert_eq!((decision.overlapping, decision.chosen), (vec![1, 3], vec![2]));
+}
+
 #[test]
 fn concurrency_counts_runs_before_the_policy_asks() {
     let mut bed = Bed::with(every("1h").overlap(Skip).policies(|policies| policies.concurrency = 2));
@@ -97,6 +108,29 @@ fn concurrency_counts_runs_before_the_policy_asks() {
     bed.complete("01:00", Succeeded).advance_to("04:00");
 
     assert_eq!(bed.run_times(), ["01:00", "02:00", "04:00"]);
+}
+
+/// Found by comparison with the oracle's author: whoever waits is looked at again when there is more room.
+#[test]
+fn more_room_lets_those_that_wait_go_first() {
+    let mut bed = Bed::with(every("1h").overlap(BufferAll).on_a_queue());
+    bed.advance_to("02:00");
+    bed.update(|plan| plan.policies.concurrency = 2).unwrap();
+    assert_eq!(bed.run_times(), ["01:00", "02:00"]);
+}
+
+#[test]
+fn more_actions_let_those_that_wait_for_one_go() {
+    let mut plan = every("1h").overlap(AllowAll);
+    plan.remaining_actions = Some(1);
+    let mut bed = Bed::with(plan);
+    bed.dispatcher = punctual_sim::bed::Dispatcher::Hangs;
+    bed.advance_to("02:00");
+    assert_eq!(bed.waiting(), ["02:00"]);
+    let lift = punctual_core::Update { remaining_actions: Some(None), ..Default::default() };
+    bed.command(punctual_core::ScheduleTree::update, lift).unwrap();
+    assert!(bed.waiting().is_empty());
+    assert_eq!(bed.describe().starts.in_progress.len(), 2);
 }
 
 #[test]

@@ -3,7 +3,8 @@
 use jiff::SignedDuration;
 use punctual_core::OverlapPolicy::AllowAll;
 use punctual_core::{
-    NotStarted, OnResume, Outcome::Failed, Outcome::Succeeded, Pause, Resume, ScheduleTree, Trigger, Why,
+    NotStarted, OnResume, Outcome::Failed, Outcome::Succeeded, Pause, Phase, Resume, ScheduleTree, Trigger,
+    Why,
 };
 use punctual_sim::bed::{Bed, at, every};
 
@@ -73,6 +74,17 @@ fn it_pauses_itself_after_enough_failures_in_a_row() {
     assert_eq!(bed.runs.len(), 4);
 }
 
+/// Found by comparison with the oracle's author: a deferred start slipped through when more room came while paused.
+#[test]
+fn a_start_that_waits_does_not_slip_through_a_pause() {
+    let mut bed = Bed::with(every("1h").overlap(punctual_core::OverlapPolicy::BufferOne).on_a_queue());
+    bed.advance_to("02:00");
+    pause(&mut bed, None);
+    bed.update(|plan| plan.policies.concurrency = 2).unwrap();
+    bed.command(ScheduleTree::trigger, Trigger::default()).unwrap();
+    bed.expect_not_started("02:00", NotStarted::Paused);
+}
+
 #[test]
 fn a_pause_holds_back_what_waits_and_what_is_being_tried_again() {
     let mut bed = Bed::with(every("1h"));
@@ -81,6 +93,8 @@ fn a_pause_holds_back_what_waits_and_what_is_being_tried_again() {
     pause(&mut bed, None);
     bed.dispatcher = punctual_sim::bed::Dispatcher::Works;
     bed.advance_to(at("01:00") + SignedDuration::from_secs(30));
+    assert!(matches!(bed.why("01:00"), Why::OnItsWay { phase: Phase::Doubtful { .. } }));
+    bed.advance_to("01:02");
     assert!(bed.runs.is_empty());
     bed.expect_not_started("01:00", NotStarted::Paused);
 }

@@ -1,0 +1,181 @@
+//! Every knob of a world, drawn from its seed: each world is harsh in its own way.
+
+use std::fmt;
+
+use jiff::{SignedDuration, Timestamp};
+use punctual_core::{CatchupCount, Limits, OnResume, OverlapPolicy, Policies, Target};
+use punctual_spec::{Interval, Spec};
+
+use crate::random::Random;
+
+/// The knobs. Chances are per thousand.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Knobs {
+    /// What all of this was drawn from.
+    pub seed: u64,
+    /// Processes that may drive the schedules.
+    pub nodes: usize,
+    /// Schedules.
+    pub schedules: usize,
+    /// How long the faults last.
+    pub length: SignedDuration,
+    /// Seconds between two moments at which the world may turn unkind: a minute in dense worlds, hours in long ones.
+    pub beat_seconds: i64,
+    /// Seconds by which a node's clock may be off.
+    pub skew_seconds_max: i64,
+    /// A commit that did not happen.
+    pub commit_fails: u32,
+    /// A commit that happened, and nobody was told.
+    pub reply_lost: u32,
+    /// Seconds that a commit may take.
+    pub commit_seconds_max: i64,
+    /// A start call that fails.
+    pub start_fails: u32,
+    /// A start call that is refused for good.
+    pub start_refused: u32,
+    /// A start call without an answer, though it may have worked.
+    pub start_silent: u32,
+    /// A report of a run's end that never arrives.
+    pub completion_lost: u32,
+    /// A report that arrives twice.
+    pub completion_twice: u32,
+    /// A node that dies or comes back, per beat.
+    pub crash: u32,
+    /// A change of ownership, per beat; the old owner may not know.
+    pub takeover: u32,
+    /// A command of a client, per beat and schedule.
+    pub command: u32,
+    /// Seconds that a run takes at most.
+    pub run_seconds_max: i64,
+}
+
+impl Knobs {
+    /// Draws all knobs.
+    pub fn draw(seed: u64) -> Knobs {
+        let random = &mut Random::new(seed);
+        let long = random.chance(250);
+        let (hours, beat_seconds) =
+            if long { (24 * random.between(30, 400), 6 * 3_600) } else { (random.between(2, 12), 60) };
+        // Half of the knobs are off in each world, so that every fault is also met without the others.
+        let maybe = |random: &mut Random, max: i64| {
+            if random.chance(500) { random.between(1, max) as u32 } else { 0 }
+        };
+        Knobs {
+            seed,
+            nodes: random.between(1, 4) as usize,
+            schedules: random.between(1, 4) as usize,
+            length: SignedDuration::from_hours(hours),
+            beat_seconds,
+            skew_seconds_max: i64::from(maybe(random, 20)),
+            commit_fails: maybe(random, 100),
+            reply_lost: maybe(random, 100),
+            commit_seconds_max: random.between(0, 3),
+            start_fails: maybe(random, 300),
+            start_refused: maybe(random, 30),
+            start_silent: maybe(random, 100),
+            completion_lost: maybe(random, 100),
+            completion_twice: maybe(random, 200),
+            crash: maybe(random, 60),
+            takeover: maybe(random, 100),
+            command: maybe(random, 60),
+            run_seconds_max: *random.pick(&[5, 120, 3_000]),
+        }
+    }
+
+    /// The world without faults, for the end.
+    pub fn healed(&self) -> Knobs {
+        Knobs {
+            skew_seconds_max: 0,
+            commit_fails: 0,
+            reply_lost: 0,
+            start_fails: 0,
+            start_refused: 0,
+            start_silent: 0,
+            completion_lost: 0,
+            completion_twice: 0,
+            crash: 0,
+            takeover: 0,
+            command: 0,
+            run_seconds_max: 5,
+            ..self.clone()
+        }
+    }
+}
+
+impl fmt::Display for Knobs {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{self:#?}")
+    }
+}
+
+/// The bounds of simulated schedules: small, so that they are met.
+pub fn limits(random: &mut Random) -> Limits {
+    Limits { buffered_starts_max: *random.pick(&[3, 20, 1_000]), ..Limits::default() }
+}
+
+/// A schedule's spec: dense around a change of the clock in zones where that matters, or sparse over months.
+pub fn spec(random: &mut Random, long: bool) -> Spec {
+    let seconds = SignedDuration::from_secs;
+    if long {
+        let texts = [
+            "0 3 * * *",
+            "30 2 * * *",
+            "0 9 * * MON-FRI",
+            "0 */6 * * *",
+            "0 0 1,15 * *",
+            "15 1 * * SUN",
+            "0 * * * *",
+        ];
+        let zones = ["UTC", "Europe/Berlin", "America/New_York", "Australia/Lord_Howe", "Africa/Casablanca"];
+        let spec = Spec::new().cron(*random.pick(&texts)).zone(*random.pick(&zones));
+        return if random.chance(400) { spec.jitter(seconds(1_800)) } else { spec };
+    }
+    let spec = match random.between(0, 5) {
+        0 => Spec::new().interval(Interval::every(seconds(*random.pick(&[10, 60, 600])))),
+        1 => Spec::new().cron("* * * * *"),
+        2 => Spec::new().cron("*/10 * * * *").cron("5 * * * *"),
+        3 => Spec::new().cron("*/7 2 * * *").cron("30 * * * *").zone("Europe/Berlin"),
+        4 => Spec::new().cron("*/15 * * * *").zone("Australia/Lord_Howe"),
+        _ => Spec::new().interval(Interval::every(seconds(90)).phase(seconds(17))),
+    };
+    if random.chance(400) { spec.jitter(seconds(*random.pick(&[5, 50, 600]))) } else { spec }
+}
+
+/// A schedule's policies.
+pub fn policies(random: &mut Random) -> Policies {
+    let seconds = SignedDuration::from_secs;
+    let overlaps = [
+        OverlapPolicy::Skip,
+        OverlapPolicy::BufferOne,
+        OverlapPolicy::BufferAll,
+        OverlapPolicy::CancelOther,
+        OverlapPolicy::TerminateOther,
+        OverlapPolicy::AllowAll,
+    ];
+    Policies {
+        overlap: *random.pick(&overlaps),
+        concurrency: *random.pick(&[1, 1, 1, 2, 3]),
+        catchup_window: *random.pick(&[None, Some(seconds(10)), Some(seconds(300)), Some(seconds(3_600))]),
+        catchup_count: *random.pick(&[
+            CatchupCount::All,
+            CatchupCount::All,
+            CatchupCount::Latest(1),
+            CatchupCount::Latest(3),
+        ]),
+        catchup_pace: None,
+        pause_after_failures: *random.pick(&[None, None, Some(2)]),
+        on_resume: *random.pick(&[OnResume::Skip, OnResume::CatchUp]),
+    }
+}
+
+/// Where a schedule's runs are started.
+pub fn target(random: &mut Random) -> Target {
+    *random.pick(&[Target::Outside, Target::Outside, Target::Queue])
+}
+
+/// When the world begins: three hours before the clocks of Berlin go forward, or back, or Lord Howe's do.
+pub fn beginning(random: &mut Random) -> Timestamp {
+    let starts =
+        ["2022-03-26T22:00:00Z", "2022-10-29T22:00:00Z", "2022-04-02T12:00:00Z", "2022-06-01T00:00:00Z"];
+    random.pick(&starts).parse().unwrap_or(Timestamp::UNIX_EPOCH)
+}

@@ -406,7 +406,8 @@ pub fn at(text: &str) -> Timestamp {
     whole.parse().unwrap_or_else(|error| panic!("{text}: {error}"))
 }
 
-fn short(time: Timestamp) -> String {
+/// A moment as a story tells it: "HH:MM" of 2022-06-01, or longer where that is not enough.
+pub fn short(time: Timestamp) -> String {
     let text = time.to_string();
     match text.strip_prefix("2022-06-01T").and_then(|rest| rest.strip_suffix('Z')) {
         Some(clock) => clock.strip_suffix(":00").unwrap_or(clock).to_owned(),

@@ -5,6 +5,7 @@ mod catchup;
 mod gaps;
 mod overlap;
 mod pause;
+mod scripts;
 mod verbs;
 #[path = "../../../spec/tests/spec/wire.rs"]
 #[allow(dead_code)]

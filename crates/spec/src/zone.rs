@@ -36,6 +36,11 @@ pub struct Zones {
 
 impl Zones {
     /// The zones that were compiled into this crate. Nothing is read from the machine.
+    ///
+    /// ```
+    /// use punctual_spec::Zones;
+    /// assert!(Zones::bundled().names().count() > 500);
+    /// ```
     pub fn bundled() -> &'static Zones {
         static BUNDLED: OnceLock<Zones> = OnceLock::new();
         BUNDLED.get_or_init(|| Zones {
@@ -107,6 +112,14 @@ impl fmt::Debug for Zones {
 }
 
 /// One time zone between 2000 and 2100; cheap to clone.
+///
+/// ```
+/// let apia = punctual_spec::Zones::bundled().get("Pacific/Apia")?;
+/// let hours = |text: &str| apia.offset_at(text.parse().unwrap()) / 3600;
+/// // Samoa had no 30 December 2011.
+/// assert_eq!((hours("2011-12-30T09:59:59Z"), hours("2011-12-30T10:00:00Z")), (-10, 14));
+/// # Ok::<(), punctual_spec::Error>(())
+/// ```
 #[derive(Clone)]
 pub struct Zone(Arc<Inner>);
 

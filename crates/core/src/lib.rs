@@ -32,6 +32,7 @@ mod start;
 mod overlap;
 mod invoker;
 mod completion;
+mod visibility;
 
 mod task;
 mod transition;
@@ -64,3 +65,4 @@ pub use scheduler::{Counters, Lifecycle, PauseState, Scheduler};
 pub use start::{BufferedStart, Outcome, Phase, RecentRun, Stop, StopKind};
 pub use transition::{Changed, Dispatch, Effects, StopRequest, Transition};
 pub use tree::ScheduleTree;
+pub use visibility::Visibility;

@@ -31,6 +31,7 @@ pub enum Mutant {
     UnknownCompletionCounts,
 }
 
+#[cfg(feature = "mutants")]
 impl Mutant {
     /// All of them.
     pub const ALL: [Mutant; 25] = [

@@ -128,7 +128,7 @@ impl World {
         let mut world = World {
             now,
             limits,
-            store: Store { schedules, epoch: 0 },
+            store: Store { schedules, ..Store::default() },
             dispatcher: Dispatcher::default(),
             random,
             workload,

@@ -128,6 +128,19 @@ fn a_schedule_can_begin_paused_triggered_and_backfilled() {
 }
 
 #[test]
+fn a_list_shows_what_matters() {
+    let mut bed = Bed::with(every("1h").overlap(BufferAll));
+    bed.advance_to("03:30");
+    let shown = bed.tree.visibility(&bed.limits);
+    assert_eq!((shown.running, shown.buffered, shown.paused), (1, 2, false));
+    assert_eq!((shown.next_time, shown.last_completed_at), (Some(at("04:00")), None));
+    bed.complete("01:00", Succeeded);
+    bed.command(ScheduleTree::pause, Pause { note: "".into(), until: None }).unwrap();
+    let shown = bed.tree.visibility(&bed.limits);
+    assert_eq!((shown.paused, shown.next_time, shown.last_completed_at), (true, None, Some(at("03:30"))));
+}
+
+#[test]
 fn why_answers_for_any_instant() {
     let mut bed = Bed::with(every("1h").overlap(BufferAll));
     bed.advance_to("02:30");

@@ -51,7 +51,7 @@ pub struct Answer {
     /// The revision after the change.
     pub revision: Revision,
     /// The backfills and triggers that it made, in order.
-    pub keys: Vec<RequestKey>,
+    pub keys: Box<[RequestKey]>,
 }
 
 impl ScheduleTree {
@@ -76,7 +76,7 @@ impl ScheduleTree {
         self.scheduler.bump_revision();
         self.scheduler.last_event_at = tx.now();
         tx.changed().state = true;
-        let answer = Answer { revision: self.scheduler.revision(), keys };
+        let answer = Answer { revision: self.scheduler.revision(), keys: keys.into() };
         self.scheduler.remember(command.request, &answer, tx.limits());
         Ok(answer)
     }

@@ -72,7 +72,7 @@ impl ScheduleTree {
     }
 
     fn hand_on(&mut self, tx: &mut Transition<'_>, outcome: Outcome, payload: Option<Payload>) {
-        let last = &mut self.last_completion;
+        let last = self.last_completion.as_deref().cloned().unwrap_or_default();
         let next = match outcome {
             Outcome::Succeeded => LastCompletion { result: payload, failure: None },
             Outcome::Failed | Outcome::TimedOut | Outcome::Cancelled | Outcome::Terminated => {
@@ -81,8 +81,8 @@ impl ScheduleTree {
                 LastCompletion { result: last.result.clone(), failure }
             }
         };
-        if *last != next {
-            *last = next;
+        if last != next {
+            self.last_completion = (next != LastCompletion::default()).then(|| Box::new(next));
             tx.changed().completion = true;
         }
     }

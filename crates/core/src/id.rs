@@ -42,7 +42,8 @@ impl RequestId {
         let name = format!("{}#{index}", self.0);
         let bytes = *Uuid::new_v5(&Uuid::nil(), name.as_bytes()).as_bytes();
         let [first, ..] = bytes.as_chunks::<8>().0 else { unreachable!("a uuid has sixteen bytes") };
-        RequestKey(u64::from_be_bytes(*first))
+        // Zero stands for "no request" where runs are kept.
+        RequestKey(u64::from_be_bytes(*first).max(1))
     }
 }
 

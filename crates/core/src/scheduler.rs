@@ -1,6 +1,6 @@
 //! The root component: definition, state, counters, revision and lifecycle of one schedule.
 
-use std::collections::{BTreeSet, VecDeque};
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use jiff::Timestamp;
@@ -17,14 +17,14 @@ pub(crate) mod close;
 /// The root of one schedule's tree.
 #[derive(Clone, Debug)]
 pub struct Scheduler {
-    pub(crate) key: ScheduleKey,
+    pub(crate) key: Arc<ScheduleKey>,
     pub(crate) definition: Arc<Definition>,
     pub(crate) pause: Option<Box<PauseState>>,
     /// Starts of the spec that may still happen; nothing means no limit.
     pub(crate) remaining_actions: Option<u32>,
     pub(crate) failures_in_a_row: u32,
     pub(crate) lifecycle: Lifecycle,
-    pub(crate) counters: Counters,
+    pub(crate) counters: Tally,
     pub(crate) created_at: Timestamp,
     /// The last thing that happened, for the idle deadline.
     pub(crate) last_event_at: Timestamp,
@@ -32,7 +32,8 @@ pub struct Scheduler {
     pub(crate) clock: Timestamp,
     pub(crate) skips: BTreeSet<Timestamp>,
     revision: Revision,
-    requests: VecDeque<(RequestId, Answer)>,
+    /// The oldest first.
+    requests: Vec<(RequestId, Answer)>,
 }
 
 /// A schedule that starts nothing but manual starts.
@@ -82,22 +83,45 @@ pub struct Counters {
     pub superseded: u64,
 }
 
+/// The counters as they are kept: small, and as wide as a century of seconds needs.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Tally([u32; 7]);
+
+fn place(verdict: Verdict) -> usize {
+    match verdict {
+        Verdict::Started => 0,
+        Verdict::NotStarted(NotStarted::Skipped(_)) => 1,
+        Verdict::NotStarted(NotStarted::Missed(_)) => 2,
+        Verdict::NotStarted(NotStarted::Dropped) => 3,
+        Verdict::NotStarted(NotStarted::Paused) => 4,
+        Verdict::NotStarted(NotStarted::Exhausted) => 5,
+        Verdict::NotStarted(NotStarted::Superseded(_)) => 6,
+    }
+}
+
+impl From<Tally> for Counters {
+    fn from(Tally(counts): Tally) -> Counters {
+        let [started, skipped, missed, dropped, paused, exhausted, superseded] = counts.map(u64::from);
+        Counters { started, skipped, missed, dropped, paused, exhausted, superseded }
+    }
+}
+
 impl Scheduler {
     pub(crate) fn new(key: ScheduleKey, definition: Arc<Definition>, now: Timestamp) -> Scheduler {
         Scheduler {
-            key,
+            key: Arc::new(key),
             definition,
             pause: None,
             remaining_actions: None,
             failures_in_a_row: 0,
             lifecycle: Lifecycle::Open,
-            counters: Counters::default(),
+            counters: Tally::default(),
             created_at: now,
             last_event_at: now,
             clock: now,
             skips: BTreeSet::new(),
             revision: Revision(1),
-            requests: VecDeque::new(),
+            requests: Vec::new(),
         }
     }
 
@@ -129,17 +153,9 @@ impl Scheduler {
 
     /// The only place that counts: one verdict, one counter.
     pub(crate) fn count(&mut self, verdict: Verdict, number: u64) {
-        let counter = match verdict {
-            Verdict::Started => &mut self.counters.started,
-            Verdict::NotStarted(NotStarted::Skipped(_)) => &mut self.counters.skipped,
-            Verdict::NotStarted(NotStarted::Missed(_)) => &mut self.counters.missed,
-            Verdict::NotStarted(NotStarted::Dropped) => &mut self.counters.dropped,
-            Verdict::NotStarted(NotStarted::Paused) => &mut self.counters.paused,
-            Verdict::NotStarted(NotStarted::Exhausted) => &mut self.counters.exhausted,
-            Verdict::NotStarted(NotStarted::Superseded(_)) => &mut self.counters.superseded,
-        };
+        let counter = &mut self.counters.0[place(verdict)];
         if verdict != Verdict::Started || !mutant::is(Mutant::StartIsNotCounted) {
-            *counter += number;
+            *counter = counter.saturating_add(u32::try_from(number).unwrap_or(u32::MAX));
         }
     }
 
@@ -152,8 +168,10 @@ impl Scheduler {
     /// Remembers an answer, forgetting the oldest one when there are too many.
     pub(crate) fn remember(&mut self, request: RequestId, answer: &Answer, limits: &Limits) {
         if self.requests.len() >= limits.requests_max {
-            self.requests.pop_front();
+            self.requests.remove(0);
         }
-        self.requests.push_back((request, answer.clone()));
+        // Most schedules hear of one or two commands in their life.
+        self.requests.reserve_exact(1);
+        self.requests.push((request, answer.clone()));
     }
 }

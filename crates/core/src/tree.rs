@@ -31,7 +31,7 @@ pub struct ScheduleTree {
     pub(crate) generator: Generator,
     pub(crate) invoker: Invoker,
     pub(crate) backfillers: BTreeMap<RequestKey, Backfiller>,
-    pub(crate) last_completion: LastCompletion,
+    pub(crate) last_completion: Option<Box<LastCompletion>>,
 }
 
 /// Rounds of tasks in one transition; each round decides at least one start, and starts are bounded.

@@ -6,7 +6,6 @@ use std::sync::Arc;
 use jiff::Timestamp;
 
 use super::{Answer, Backfill, Pause, Trigger};
-use crate::completion::LastCompletion;
 use crate::generator::Generator;
 use crate::id::{RequestId, ScheduleKey};
 use crate::invoker::Invoker;
@@ -61,7 +60,7 @@ impl ScheduleTree {
             generator: Generator { watermark: now },
             invoker: Invoker::new(now),
             backfillers: BTreeMap::new(),
-            last_completion: LastCompletion::default(),
+            last_completion: None,
         };
         tree.scheduler.remaining_actions = create.remaining_actions;
         let answer = tree.apply(now, limits, effects, ScheduleTree::begin, create)?;
@@ -83,7 +82,7 @@ impl ScheduleTree {
         }
         tx.changed().state = true;
         tx.note(Note::Created);
-        let answer = Answer { revision: self.scheduler.revision(), keys };
+        let answer = Answer { revision: self.scheduler.revision(), keys: keys.into() };
         self.scheduler.remember(create.request, &answer, tx.limits());
         Ok(answer)
     }

@@ -81,19 +81,19 @@ impl ScheduleTree {
             through: backfiller.request.through,
         });
         Description {
-            key: scheduler.key.clone(),
+            key: (*scheduler.key).clone(),
             definition: scheduler.definition.clone(),
             revision: scheduler.revision(),
             lifecycle: scheduler.lifecycle,
             pause: scheduler.pause.as_deref().cloned(),
             remaining_actions: scheduler.remaining_actions,
             created_at: scheduler.created_at,
-            counters: scheduler.counters,
+            counters: scheduler.counters.into(),
             starts: Waiting { buffered, in_progress },
             recent: self.invoker.recent.clone(),
             upcoming: self.upcoming(limits),
             backfills: backfills.collect(),
-            last_completion: self.last_completion.clone(),
+            last_completion: self.last_completion.as_deref().cloned().unwrap_or_default(),
             timer: self.next_time(limits),
         }
     }

@@ -172,7 +172,7 @@ fn gap_9_a_lost_completion_blocks_nobody_for_ever() {
     bed.apply(ScheduleTree::reconcile, vec![Sighting { start, seen: Seen::Running }]).unwrap();
     bed.advance_to("01:10");
     bed.apply(ScheduleTree::reconcile, vec![Sighting { start, seen: Seen::Gone }]).unwrap();
-    assert_eq!(bed.describe().recent[0].outcome, Failed);
+    assert_eq!(bed.describe().recent[0].outcome(), Failed);
 
     bed.advance_to("02:00");
     assert_eq!(bed.run_times(), ["01:00", "02:00"]);

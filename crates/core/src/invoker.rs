@@ -96,9 +96,10 @@ pub(crate) struct Inbox<'a> {
 }
 
 impl Inbox<'_> {
-    /// How many starts may still be added. Runs in progress and history take no room.
+    /// How many starts may still be added. Runs in progress take no room in the buffer, but there is an end to them too.
     pub(crate) fn room(&self, limits: &Limits) -> usize {
-        limits.buffered_starts_max.saturating_sub(self.waiting())
+        let in_buffer = limits.buffered_starts_max.saturating_sub(self.waiting());
+        in_buffer.min(limits.starts_max.saturating_sub(self.starts.len()))
     }
 
     pub(crate) fn waiting(&self) -> usize {

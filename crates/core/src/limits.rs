@@ -8,6 +8,8 @@ use jiff::SignedDuration;
 pub struct Limits {
     /// Starts that may wait for the overlap policy; at the bound an occurrence is dropped, in the ledger.
     pub buffered_starts_max: usize,
+    /// Starts that wait, are being made or run, all together; bounds the state of a schedule whose runs never end.
+    pub starts_max: usize,
     /// Places of the buffer that backfills leave to the schedule itself.
     pub buffer_reserve: usize,
     /// Backfills of one schedule at a time.
@@ -52,6 +54,7 @@ impl Default for Limits {
     fn default() -> Limits {
         Limits {
             buffered_starts_max: 1_000,
+            starts_max: 10_000,
             buffer_reserve: 50,
             backfills_max: 100,
             backfill_pass_max: 450,

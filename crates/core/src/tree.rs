@@ -9,15 +9,16 @@ use crate::backfiller::Backfiller;
 use crate::command::Change;
 use crate::completion::LastCompletion;
 use crate::generator::Generator;
-use crate::id::RequestKey;
+use crate::id::{RequestKey, StartId};
 use crate::invoker::Invoker;
+use crate::ledger::{NotStarted, Supersede};
 use crate::limits::Limits;
 use crate::mutant::{self, Mutant};
 use crate::note::Note;
 use crate::rejection::Rejection;
 use crate::schedule::{Definition, Target};
 use crate::scheduler::{Lifecycle, Scheduler};
-use crate::start::Phase;
+use crate::start::{BufferedStart, Phase};
 use crate::task::Task;
 use crate::transition::{Dispatch, Effects, Transition};
 
@@ -62,6 +63,7 @@ impl ScheduleTree {
     pub fn wake(&mut self, now: Timestamp, limits: &Limits, effects: &mut Effects) {
         let mut tx = Transition::new(self.advance(now), limits, effects);
         self.settle(&mut tx);
+        self.end_retention(&mut tx);
         self.finish(tx);
     }
 
@@ -125,6 +127,19 @@ impl ScheduleTree {
             self.run(tx, task);
         }
         panic!("tasks of {:?} do not come to an end", self.scheduler.key);
+    }
+
+    /// Before a deleted schedule goes for good, starts that nobody answered for get their verdict: nothing ends silently.
+    fn end_retention(&mut self, tx: &mut Transition<'_>) {
+        let over = self.scheduler.close_time(false, tx.limits()).is_some_and(|time| time <= tx.now());
+        if self.scheduler.is_open() || !over {
+            return;
+        }
+        let unanswered = |start: &&BufferedStart| !matches!(start.phase, Phase::Running { .. });
+        let ids: Vec<StartId> = self.invoker.starts.iter().filter(unanswered).map(|start| start.id).collect();
+        for id in ids {
+            self.invoker.reject(tx, &mut self.scheduler, id, NotStarted::Superseded(Supersede::Delete));
+        }
     }
 
     fn run(&mut self, tx: &mut Transition<'_>, task: Task) {

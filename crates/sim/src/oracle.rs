@@ -210,7 +210,9 @@ impl Oracle {
                 self.reject(id, NotStarted::Dropped);
             } else if marked {
                 self.reject(id, NotStarted::Skipped(Skip::User));
-            } else if self.waiting().len() < self.limits.buffered_starts_max {
+            } else if self.waiting().len() < self.limits.buffered_starts_max
+                && self.starts.len() < self.limits.starts_max
+            {
                 self.enqueue(nominal_time, Origin::Spec, due_time, None);
             } else {
                 // From here on all are dropped, marked or not.

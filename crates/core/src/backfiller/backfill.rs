@@ -24,7 +24,7 @@ impl Backfiller {
             return false;
         }
         let paced = if self.request.pace.is_some() { 1 } else { tx.limits().backfill_pass_max };
-        let allowed = room.min(paced);
+        let allowed = room.min(paced).min(inbox.room(tx.limits()));
         let overlap = self.request.overlap.unwrap_or(scheduler.policies().overlap);
         let compiled = &scheduler.definition.compiled;
         let mut taken = 0;

@@ -31,6 +31,18 @@ fn a_backlog_beyond_the_buffer_is_dropped_in_the_ledger() {
     bed.expect_every_occurrence_decided_once();
 }
 
+/// Runs that never end cannot make a schedule grow without end.
+#[test]
+fn runs_in_progress_are_bounded_and_what_finds_no_place_is_dropped() {
+    let mut bed = Bed::with(every("1h").overlap(AllowAll).limits(|limits| limits.starts_max = 3));
+    bed.advance_to("05:00");
+    assert_eq!(bed.run_times(), ["01:00", "02:00", "03:00"]);
+    bed.expect_not_started("04:00", NotStarted::Dropped);
+    bed.complete("01:00", Succeeded).advance_to("06:00");
+    assert_eq!(bed.run_times(), ["01:00", "02:00", "03:00", "06:00"]);
+    bed.expect_every_occurrence_decided_once();
+}
+
 #[test]
 fn only_the_latest_are_wanted_where_the_policy_says_so() {
     let plan =

@@ -115,6 +115,19 @@ fn a_deleted_schedule_gives_its_waiting_starts_a_verdict_and_refuses_commands() 
     assert!(bed.retired);
 }
 
+/// A start that was in flight as its schedule was deleted, and that nobody ever answered for.
+#[test]
+fn nothing_of_a_deleted_schedule_ends_silently() {
+    let mut bed = Bed::with(every("1h"));
+    bed.dispatcher = punctual_sim::bed::Dispatcher::Hangs;
+    bed.advance_to("01:00");
+    bed.command(ScheduleTree::delete, ()).unwrap();
+    assert!(matches!(bed.why("01:00"), Why::OnItsWay { .. }));
+    bed.advance_to("2022-06-09T00:00:00Z");
+    assert!(bed.retired);
+    bed.expect_not_started("01:00", NotStarted::Superseded(Supersede::Delete));
+}
+
 #[test]
 fn a_schedule_can_begin_paused_triggered_and_backfilled() {
     let mut plan = every("1h").overlap(AllowAll);

@@ -1,12 +1,13 @@
 //! `trigger`: one start now, whatever the spec, the pause or the limits say.
 
+use jiff::Timestamp;
+
 use super::{Answer, Command};
 use crate::id::{Origin, RequestKey, StartId};
 use crate::rejection::Rejection;
 use crate::schedule::{OverlapPolicy, Payload};
 use crate::transition::Transition;
 use crate::tree::ScheduleTree;
-use jiff::Timestamp;
 
 /// One start now.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

@@ -110,7 +110,7 @@ fn concurrency_counts_runs_before_the_policy_asks() {
     assert_eq!(bed.run_times(), ["01:00", "02:00", "04:00"]);
 }
 
-/// Found by comparison with the oracle's author: whoever waits is looked at again when there is more room.
+/// Found by comparison with the oracle: whoever waits is looked at again when there is more room.
 #[test]
 fn more_room_lets_those_that_wait_go_first() {
     let mut bed = Bed::with(every("1h").overlap(BufferAll).on_a_queue());

@@ -74,7 +74,7 @@ fn it_pauses_itself_after_enough_failures_in_a_row() {
     assert_eq!(bed.runs.len(), 4);
 }
 
-/// Found by comparison with the oracle's author: a deferred start slipped through when more room came while paused.
+/// Found by comparison with the oracle: a deferred start slipped through when more room came while paused.
 #[test]
 fn a_start_that_waits_does_not_slip_through_a_pause() {
     let mut bed = Bed::with(every("1h").overlap(punctual_core::OverlapPolicy::BufferOne).on_a_queue());

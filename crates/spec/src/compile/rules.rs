@@ -1,5 +1,7 @@
 //! Calendars, dates and named calendars to rules on the wall clock.
 
+use jiff::civil::Date;
+
 use super::Meter;
 use crate::calendar::{self, Calendar, DayOfMonthTerm, DayOfWeekTerm, Range};
 use crate::civil::{DAY_MAX, DAY_MIN, MONTHS, Month, day_of_date, month};
@@ -11,7 +13,6 @@ use crate::named::{CalendarMode, NamedCalendar, Roll};
 use crate::spec::{Environment, Spec};
 use crate::time_of_day::TimeOfDay;
 use crate::wall::WallRule;
-use jiff::civil::Date;
 
 /// The calendars of a spec as rules, rolled by its named calendars.
 pub(super) fn sources(

@@ -18,6 +18,7 @@ pub(crate) use validate::{business_terms, check};
 /// assert_eq!(Range::new(9, 17, 2).values().collect::<Vec<_>>(), [9, 11, 13, 15, 17]);
 /// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Range {
     /// The first value.
     pub start: i32,
@@ -85,6 +86,8 @@ impl Range {
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[non_exhaustive]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "serde", serde(rename_all = "snake_case"))]
 pub enum DayOfMonthTerm {
     /// The last day, or this many days before it: `L`, `L-3`.
     LastDay {
@@ -122,6 +125,8 @@ pub enum DayOfMonthTerm {
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[non_exhaustive]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "serde", serde(rename_all = "snake_case"))]
 pub enum DayOfWeekTerm {
     /// The nth of a weekday: `FRI#3`.
     Nth {
@@ -152,6 +157,8 @@ pub enum DayOfWeekTerm {
 /// ```
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "serde", serde(default))]
 pub struct Calendar {
     /// 0 to 59.
     pub second: Vec<Range>,
@@ -257,6 +264,8 @@ impl Calendar {
 /// ```
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "serde", serde(default))]
 pub struct CalendarText {
     /// 0 to 59.
     pub second: String,

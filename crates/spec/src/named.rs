@@ -115,6 +115,7 @@ impl NamedCalendar {
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct CalendarRule {
     /// The name of the calendar in the [`Environment`](crate::Environment).
     pub calendar: String,
@@ -163,6 +164,8 @@ impl CalendarRule {
 /// assert_eq!(CalendarRule::exclude("holidays").mode, CalendarMode::Exclude);
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "serde", serde(rename_all = "snake_case"))]
 pub enum CalendarMode {
     /// Only on its dates.
     Include,
@@ -186,6 +189,8 @@ pub enum CalendarMode {
 /// assert_eq!(first(Roll::Back).as_deref(), Some("2026-04-30T09:00:00Z"));
 /// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "serde", serde(rename_all = "snake_case"))]
 pub enum Roll {
     /// It does not happen.
     #[default]

@@ -31,6 +31,8 @@ use crate::{canonical, explain, lint};
 /// ```
 #[derive(Clone, Debug, Default, PartialEq)]
 #[non_exhaustive]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "serde", serde(default))]
 pub struct Spec {
     /// Calendars in structured form.
     pub calendars: Vec<Calendar>,
@@ -79,6 +81,7 @@ pub struct Spec {
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Cron {
     /// As it was written.
     pub text: String,
@@ -117,6 +120,8 @@ impl Cron {
 /// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "serde", serde(rename_all = "snake_case"))]
 pub enum Dialect {
     /// 5 fields, 6 with the year last, or 7 with the second first; both day fields must hold.
     #[default]
@@ -140,6 +145,8 @@ pub enum Dialect {
 /// assert_eq!(next(spec.gap(Gap::After)), "2026-03-29T01:00:00Z");
 /// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "serde", serde(rename_all = "snake_case"))]
 pub enum Gap {
     /// It does not happen that day.
     #[default]
@@ -161,6 +168,8 @@ pub enum Gap {
 /// assert_eq!((count(Fold::Both), count(Fold::First), count(Fold::Last)), (2, 1, 1));
 /// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "serde", serde(rename_all = "snake_case"))]
 pub enum Fold {
     /// It happens both times.
     #[default]

@@ -7,7 +7,7 @@ use jiff::Timestamp;
 use uuid::Uuid;
 
 /// Which schedule: a namespace and an id within it.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ScheduleKey {
     /// One team's set of schedules.
     pub namespace: Arc<str>,

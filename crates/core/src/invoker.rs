@@ -32,6 +32,18 @@ impl Invoker {
         Invoker { starts: Vec::new(), recent: Vec::new(), paced_until: now }
     }
 
+    pub(crate) fn restore(
+        starts: Vec<BufferedStart>,
+        recent: Vec<RecentRun>,
+        paced_until: Timestamp,
+    ) -> Invoker {
+        Invoker { starts, recent, paced_until }
+    }
+
+    pub(crate) fn paced_until(&self) -> Timestamp {
+        self.paced_until
+    }
+
     pub(crate) fn inbox(&mut self) -> Inbox<'_> {
         Inbox { starts: &mut self.starts }
     }

@@ -33,6 +33,8 @@ mod overlap;
 mod invoker;
 mod completion;
 mod visibility;
+mod run;
+mod snapshot;
 
 mod task;
 mod transition;
@@ -58,10 +60,12 @@ pub use mutant::{Mutant, activate};
 pub use note::Note;
 pub use overlap::{Decision, decide};
 pub use rejection::Rejection;
+pub use run::{Failure, NextStep, RetryPolicy, RunAction, Timeouts};
 pub use schedule::{
     Action, CatchupCount, Definition, OnResume, OverlapPolicy, Payload, Policies, Schedule, Target,
 };
 pub use scheduler::{Counters, Lifecycle, PauseState, Scheduler};
+pub use snapshot::{BackfillSnapshot, RecentSnapshot, Snapshot};
 pub use start::{BufferedStart, Outcome, Phase, RecentRun, Stop, StopKind};
 pub use transition::{Changed, Dispatch, Effects, StopRequest, Transition};
 pub use tree::ScheduleTree;

@@ -85,7 +85,7 @@ pub struct Counters {
 
 /// The counters as they are kept: small, and as wide as a century of seconds needs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Tally([u32; 7]);
+pub(crate) struct Tally(pub(crate) [u32; 7]);
 
 fn place(verdict: Verdict) -> usize {
     match verdict {
@@ -131,6 +131,17 @@ impl Scheduler {
 
     pub(crate) fn revision(&self) -> Revision {
         self.revision
+    }
+
+    /// Requests that were answered, the oldest first.
+    pub(crate) fn requests(&self) -> &[(RequestId, Answer)] {
+        &self.requests
+    }
+
+    /// What a store kept.
+    pub(crate) fn restore(&mut self, revision: Revision, requests: Vec<(RequestId, Answer)>) {
+        self.revision = revision;
+        self.requests = requests;
     }
 
     /// The only place that moves the revision.

@@ -6,6 +6,7 @@ use crate::id::{Origin, RequestKey, StartId};
 use crate::ledger::NotStarted;
 use crate::mutant::{self, Mutant};
 use crate::schedule::{OverlapPolicy, Payload};
+use crate::snapshot::RecentSnapshot;
 
 /// One occurrence on its way to a run.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -142,6 +143,15 @@ impl RecentRun {
         let place = OUTCOMES.iter().position(|known| *known == outcome).unwrap_or(0) as u64;
         let packed = place | pack(delay_ms) << 3 | pack(length_ms.max(0)) << 33;
         RecentRun { nominal_ms: id.nominal_ms, request, packed }
+    }
+
+    pub(crate) fn snapshot(&self) -> RecentSnapshot {
+        RecentSnapshot { nominal_ms: self.nominal_ms, request: self.request, packed: self.packed }
+    }
+
+    pub(crate) fn restore(snapshot: RecentSnapshot) -> RecentRun {
+        let RecentSnapshot { nominal_ms, request, packed } = snapshot;
+        RecentRun { nominal_ms, request, packed }
     }
 
     /// Which start it was.

@@ -9,7 +9,7 @@ use crate::backfiller::Backfiller;
 use crate::command::Change;
 use crate::completion::LastCompletion;
 use crate::generator::Generator;
-use crate::id::{RequestKey, StartId};
+use crate::id::{RequestKey, ScheduleKey, StartId};
 use crate::invoker::Invoker;
 use crate::ledger::{NotStarted, Supersede};
 use crate::limits::Limits;
@@ -103,6 +103,31 @@ impl ScheduleTree {
     /// The latest time that this schedule has seen.
     pub fn clock(&self) -> Timestamp {
         self.scheduler.clock
+    }
+
+    /// What the next run is told about those before it.
+    pub fn last_completion(&self) -> Option<&LastCompletion> {
+        self.last_completion.as_deref()
+    }
+
+    /// Which schedule this is.
+    pub fn key(&self) -> &Arc<ScheduleKey> {
+        &self.scheduler.key
+    }
+
+    /// A start on its way or in progress.
+    pub fn start(&self, id: StartId) -> Option<&BufferedStart> {
+        self.invoker.starts.iter().find(|start| start.id == id)
+    }
+
+    /// Whether it is in use, and if not, since when.
+    pub fn lifecycle(&self) -> Lifecycle {
+        self.scheduler.lifecycle
+    }
+
+    /// Whether it starts nothing but manual starts.
+    pub fn is_paused(&self) -> bool {
+        self.scheduler.pause.is_some()
     }
 
     /// Time never runs backwards for one schedule, whatever the clocks of its owners do.

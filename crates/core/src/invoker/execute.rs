@@ -60,10 +60,11 @@ impl Invoker {
             }
         }
         for (start, attempt, sent_before) in due {
-            // Found late, by an owner that came after an outage; or held back by a pause while it is tried again.
+            // Found late, by an owner that came after an outage; or held back by a pause while it waits for its pace or is
+            // tried again.
             let due_time = self.find(start).map_or(now, |start| start.due_time);
             let late = !sent_before && deadline(tx, scheduler, due_time) < now;
-            let held = attempt > 1 && scheduler.pause.is_some();
+            let held = scheduler.pause.is_some() && (attempt > 1 || !sent_before);
             if !start.is_manual() && (late || held) {
                 let why = match (late, attempt) {
                     (false, _) => NotStarted::Paused,

@@ -5,6 +5,7 @@ use std::process::ExitCode;
 use anyhow::{Result, bail};
 
 mod bench;
+mod codegen;
 mod fuzz;
 mod run;
 mod test;
@@ -17,6 +18,7 @@ cargo xtask <command>
   test               everything: tidy, format, lints, all tests, docs, package, simulation and
                      fuzzing for a bounded time
   tidy               house rules that a test can check: crate edges, words, sizes, links
+  codegen [--check]  make the wire types in crates/api from proto/ anew, or say that they are stale
   bench [name]       measurements (spec: side by side with peers; core: starts in memory)
   fuzz [target] [seconds]
                      fuzz one target or all, 20 seconds each unless said otherwise
@@ -40,6 +42,8 @@ fn dispatch(words: &[&str]) -> Result<()> {
     match words {
         ["test"] => test::run(),
         ["tidy"] => tidy::run(),
+        ["codegen"] => codegen::run(codegen::Mode::Write),
+        ["codegen", "--check"] => codegen::run(codegen::Mode::Check),
         ["bench"] => bench::run("spec"),
         ["bench", name] => bench::run(name),
         ["fuzz"] => fuzz::run(None, fuzz::SECONDS),

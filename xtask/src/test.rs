@@ -5,16 +5,17 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result};
 
 use crate::run::{self, cargo, root};
-use crate::{fuzz, tidy};
+use crate::{codegen, fuzz, tidy};
 
 type Step = (&'static str, fn() -> Result<()>);
 
-const STEPS: [Step; 9] = [
+const STEPS: [Step; 10] = [
     ("tidy", tidy::run),
     ("format", format),
     ("lints", || {
         run::run(cargo().args(["clippy", "--workspace", "--all-targets", "--quiet", "--", "-D", "warnings"]))
     }),
+    ("codegen", || codegen::run(codegen::Mode::Check)),
     ("tests", || run::run(cargo().args(["test", "--workspace", "--quiet"]))),
     ("docs", || {
         run::run(

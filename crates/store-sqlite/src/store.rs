@@ -1,0 +1,164 @@
+//! The contract, method by method: writes go to the writer, questions to the readers, and callers only wait for answers.
+
+use std::sync::Arc;
+
+use jiff::{SignedDuration, Timestamp};
+use punctual_core::{Entry, StartId};
+use punctual_store::{
+    Batch, Claim, Lease, LiveRun, NewQueue, NodeId, Page, Queue, QueueDepth, QueueKey, Reply, Retention,
+    RunDetails, RunKey, RunQuery, ScheduleQuery, ShardId, Store, StoreError, StoredRun, StoredTree, TreeKey,
+    TreeRef,
+};
+use rusqlite::Connection;
+use tokio::sync::mpsc::Sender;
+use tokio::sync::mpsc::error::TrySendError;
+use tokio::sync::oneshot;
+
+use crate::fault::Fault;
+use crate::writer::{self, Answer, Weight, Writer};
+use crate::{Sqlite, reader};
+
+const ONE_ROW: Weight = Weight { rows: 1, bytes: 0 };
+
+impl Sqlite {
+    fn write<T: Send + 'static>(
+        &self,
+        weight: Weight,
+        work: impl FnMut(&mut Writer<'_>) -> Result<Answer<T>, Fault> + Send + 'static,
+    ) -> Reply<'_, T> {
+        let (errand, answer) = writer::errand(weight, work);
+        wait(self.errands.as_ref(), errand, answer)
+    }
+
+    fn read<T: Send + 'static>(
+        &self,
+        ask: impl FnOnce(&Connection) -> Result<T, Fault> + Send + 'static,
+    ) -> Reply<'_, T> {
+        let (question, answer) = reader::question(ask);
+        wait(self.questions.as_ref(), question, answer)
+    }
+}
+
+/// Hands a request over at once if there is room, so that requests are served in the order they were made.
+fn wait<'a, R: Send + 'static, T: Send + 'static>(
+    to: Option<&'a Sender<R>>,
+    request: R,
+    answer: oneshot::Receiver<Result<T, StoreError>>,
+) -> Reply<'a, T> {
+    let late = match to.map(|to| (to, to.try_send(request))) {
+        Some((_, Ok(()))) | None => None,
+        Some((to, Err(TrySendError::Full(request)))) => Some((to, request)),
+        Some((_, Err(TrySendError::Closed(_)))) => None,
+    };
+    Box::pin(async move {
+        if let Some((to, request)) = late {
+            // If the thread is gone, the answer says so.
+            let _ = to.send(request).await;
+        }
+        answer.await.unwrap_or_else(|_| Err(StoreError::unavailable("the store's thread has ended")))
+    })
+}
+
+impl Store for Sqlite {
+    fn now(&self) -> Reply<'_, Timestamp> {
+        Box::pin(std::future::ready(Ok(Timestamp::now())))
+    }
+
+    fn shards(&self) -> u32 {
+        self.shards
+    }
+
+    fn acquire(&self, shard: ShardId, node: NodeId, ttl: SignedDuration) -> Reply<'_, Option<Lease>> {
+        self.write(ONE_ROW, move |writer| Ok(Ok(writer.acquire(shard, &node, ttl)?)))
+    }
+
+    fn renew(&self, lease: Lease, ttl: SignedDuration) -> Reply<'_, Lease> {
+        self.write(ONE_ROW, move |writer| writer.renew(&lease, ttl))
+    }
+
+    fn release(&self, lease: Lease) -> Reply<'_, ()> {
+        self.write(ONE_ROW, move |writer| Ok(Ok(writer.release(&lease)?)))
+    }
+
+    fn reserve(&self, count: u32) -> Reply<'_, i64> {
+        self.write(ONE_ROW, move |writer| Ok(Ok(writer.reserve(count)?)))
+    }
+
+    fn commit(&self, batch: Batch) -> Reply<'_, Vec<Result<(), StoreError>>> {
+        let weight = writer::weight(&batch);
+        self.write(weight, move |writer| Ok(Ok(writer.commit(&batch)?)))
+    }
+
+    fn load(&self, trees: Vec<TreeRef>) -> Reply<'_, Vec<Option<StoredTree>>> {
+        self.read(move |connection| reader::load(connection, &trees))
+    }
+
+    fn timers(
+        &self,
+        shard: ShardId,
+        after: Option<TreeKey>,
+        count: usize,
+    ) -> Reply<'_, Vec<(TreeKey, Option<Timestamp>)>> {
+        self.read(move |connection| reader::timers(connection, shard, after, count))
+    }
+
+    fn ledger(
+        &self,
+        tree: TreeKey,
+        after: Timestamp,
+        through: Timestamp,
+        count: usize,
+    ) -> Reply<'_, Vec<Entry>> {
+        self.read(move |connection| reader::ledger(connection, tree, (after, through), count))
+    }
+
+    fn schedules(&self, query: ScheduleQuery) -> Reply<'_, Page<StoredTree>> {
+        self.read(move |connection| reader::schedules(connection, &query))
+    }
+
+    fn count_schedules(&self, query: ScheduleQuery) -> Reply<'_, u64> {
+        self.read(move |connection| reader::count_schedules(connection, &query))
+    }
+
+    fn create_queue(&self, queue: NewQueue) -> Reply<'_, Queue> {
+        self.write(ONE_ROW, move |writer| Ok(Ok(writer.create_queue(&queue)?)))
+    }
+
+    fn queues(&self, namespace: Option<Arc<str>>) -> Reply<'_, Vec<Queue>> {
+        self.read(move |connection| reader::queues(connection, namespace.as_deref()))
+    }
+
+    fn queue_depth(&self, queue: QueueKey) -> Reply<'_, QueueDepth> {
+        Box::pin(std::future::ready(Ok(self.depths.of(queue))))
+    }
+
+    fn claim(&self, claim: Claim) -> Reply<'_, Vec<LiveRun>> {
+        let weight = Weight { rows: claim.runs_max, bytes: 0 };
+        self.write(weight, move |writer| Ok(Ok(writer.claim(&claim)?)))
+    }
+
+    fn live_runs(&self, after: Option<RunKey>, count: usize) -> Reply<'_, Vec<LiveRun>> {
+        self.read(move |connection| reader::live_runs(connection, after, count))
+    }
+
+    fn load_runs(&self, runs: Vec<RunKey>) -> Reply<'_, Vec<Option<StoredRun>>> {
+        self.read(move |connection| reader::load_runs(connection, &runs))
+    }
+
+    fn closed_run(&self, tree: TreeKey, start: StartId) -> Reply<'_, Option<RunKey>> {
+        self.read(move |connection| reader::closed_run(connection, tree, start))
+    }
+
+    fn runs(&self, query: RunQuery) -> Reply<'_, Page<StoredRun>> {
+        self.read(move |connection| reader::runs(connection, &query))
+    }
+
+    fn run_details(&self, run: RunKey) -> Reply<'_, RunDetails> {
+        self.read(move |connection| reader::run_details(connection, run))
+    }
+
+    fn retire(&self, retention: Retention) -> Reply<'_, u64> {
+        let weight = Weight { rows: retention.rows_max, bytes: 0 };
+        self.write(weight, move |writer| Ok(Ok(writer.retire(&retention)?)))
+    }
+}

@@ -1,0 +1,61 @@
+//! SQLite keeps the contract, also across restarts.
+
+use std::cell::{Cell, RefCell};
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use jiff::SignedDuration;
+use punctual_store::Store;
+use punctual_store::conformance::{Subject, exercise, model};
+use punctual_store_sqlite::{Options, Sqlite, Synchronous};
+
+struct InFile {
+    folder: tempfile::TempDir,
+    count: Cell<usize>,
+    last: RefCell<PathBuf>,
+}
+
+impl InFile {
+    fn new() -> InFile {
+        let folder = tempfile::tempdir().expect("a folder for a test");
+        InFile { folder, count: Cell::new(0), last: RefCell::default() }
+    }
+
+    fn open(&self) -> Arc<dyn Store> {
+        // Nobody pulls the plug here, and the suite opens hundreds of files.
+        let options = Options { shards: 4, synchronous: Synchronous::Normal, ..Options::default() };
+        Arc::new(Sqlite::open(&*self.last.borrow(), options).expect("the file opens"))
+    }
+}
+
+impl Subject for InFile {
+    async fn create(&self) -> Arc<dyn Store> {
+        self.count.set(self.count.get() + 1);
+        *self.last.borrow_mut() = self.folder.path().join(format!("{}.db", self.count.get()));
+        self.open()
+    }
+
+    async fn advance(&self, by: SignedDuration) {
+        // Its clock is that of the machine.
+        tokio::time::sleep(by.unsigned_abs()).await;
+    }
+
+    async fn reopen(&self, store: Arc<dyn Store>) -> Arc<dyn Store> {
+        assert_eq!(Arc::strong_count(&store), 1, "somebody else still uses it");
+        drop(store);
+        self.open()
+    }
+}
+
+#[tokio::test]
+async fn sqlite_keeps_the_contract() {
+    exercise(&InFile::new()).await;
+}
+
+#[tokio::test]
+async fn sqlite_agrees_with_memory() {
+    let subject = InFile::new();
+    for seed in 100..112 {
+        model::exercise(&subject, seed).await;
+    }
+}

@@ -1,0 +1,59 @@
+//! Keys inside a database, and the numbers that every write is compared by.
+
+use std::fmt;
+use std::sync::Arc;
+
+macro_rules! number {
+    ($(#[$doc:meta])* $name:ident, $inner:ty) => {
+        $(#[$doc])*
+        #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        pub struct $name(pub $inner);
+
+        impl fmt::Display for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                self.0.fmt(f)
+            }
+        }
+    };
+}
+
+number!(
+    /// One incarnation of a schedule; a schedule that is created again gets another.
+    TreeKey,
+    i64
+);
+number!(
+    /// One run; later runs have higher keys, roughly.
+    RunKey,
+    i64
+);
+number!(
+    /// One queue.
+    QueueKey,
+    i64
+);
+number!(
+    /// A slice of the schedules.
+    ShardId,
+    u32
+);
+number!(
+    /// Counts transitions of one stored schedule; compared on every commit.
+    Sequence,
+    u64
+);
+number!(
+    /// Counts changes of a shard's owner; a writer with an old one is refused.
+    Epoch,
+    u64
+);
+
+/// One running server process.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct NodeId(pub Arc<str>);
+
+impl fmt::Display for NodeId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}

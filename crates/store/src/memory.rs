@@ -1,0 +1,504 @@
+//! The reference store: the contract as short, obvious code. It forgets everything when it is dropped.
+
+use std::collections::BTreeMap;
+use std::ops::Bound;
+use std::sync::{Arc, Mutex, MutexGuard};
+
+use jiff::{SignedDuration, Timestamp};
+use punctual_core::{Entry, ScheduleKey, StartId};
+
+use crate::{
+    Batch, Claim, Closing, Conflict, Epoch, Expected, Lease, Lifespan, LiveRun, LiveState, NewQueue, NodeId,
+    Page, Queue, QueueDepth, QueueKey, Reply, Retention, RunDetails, RunFilter, RunKey, RunQuery, RunWrite,
+    ScheduleQuery, Sequence, ShardId, Store, StoreError, StoredRun, StoredTree, TreeKey, TreeRef, TreeView,
+    TreeWrite, Unit,
+};
+
+/// A store in memory, with a clock that is moved by hand.
+pub struct Memory {
+    shards: u32,
+    inner: Mutex<Inner>,
+}
+
+struct Row {
+    stored: StoredTree,
+    view: TreeView,
+    /// Another schedule has taken its name.
+    replaced: bool,
+}
+
+#[derive(Default)]
+struct Inner {
+    now: Timestamp,
+    keys: i64,
+    leases: BTreeMap<ShardId, (Epoch, Option<Lease>)>,
+    trees: BTreeMap<TreeKey, Row>,
+    names: BTreeMap<ScheduleKey, TreeKey>,
+    ledger: BTreeMap<TreeKey, Vec<Entry>>,
+    queues: BTreeMap<QueueKey, Queue>,
+    live: BTreeMap<RunKey, LiveRun>,
+    closed: BTreeMap<RunKey, StoredRun>,
+    details: BTreeMap<RunKey, RunDetails>,
+}
+
+impl Memory {
+    /// An empty store with this many shards, at this time.
+    pub fn new(shards: u32, now: Timestamp) -> Memory {
+        Memory { shards, inner: Mutex::new(Inner { now, keys: 1, ..Inner::default() }) }
+    }
+
+    /// Moves the clock.
+    pub fn set_now(&self, now: Timestamp) {
+        self.lock().now = now;
+    }
+
+    /// Writes a batch at once, for those who cannot wait for an answer.
+    pub fn commit_now(&self, batch: &Batch) -> Vec<Result<(), StoreError>> {
+        let mut inner = self.lock();
+        batch.units.iter().map(|unit| inner.commit(unit)).collect()
+    }
+
+    /// Reads schedules at once.
+    pub fn load_now(&self, trees: &[TreeRef]) -> Vec<Option<StoredTree>> {
+        let inner = self.lock();
+        trees.iter().map(|tree| inner.find(tree)).collect()
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Inner> {
+        // Whoever panicked while holding it did not write half a unit: units are checked before they are written.
+        self.inner.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+    }
+
+    fn answer<T: Send + 'static>(
+        &self,
+        ask: impl FnOnce(&mut Inner) -> Result<T, StoreError>,
+    ) -> Reply<'_, T> {
+        let answer = ask(&mut self.lock());
+        Box::pin(std::future::ready(answer))
+    }
+}
+
+impl Inner {
+    fn find(&self, tree: &TreeRef) -> Option<StoredTree> {
+        let key = match tree {
+            TreeRef::Key(key) => *key,
+            TreeRef::Name(name) => *self.names.get(name)?,
+        };
+        self.trees.get(&key).map(|row| row.stored.clone())
+    }
+
+    /// Checks everything, then writes everything.
+    fn commit(&mut self, unit: &Unit) -> Result<(), StoreError> {
+        if let Some(write) = &unit.tree {
+            self.check_tree(write)?;
+        }
+        for write in &unit.runs {
+            self.check_run(write)?;
+        }
+        if let Some(write) = &unit.tree {
+            self.write_tree(write);
+        }
+        for write in &unit.runs {
+            self.write_run(write);
+        }
+        Ok(())
+    }
+
+    fn check_tree(&self, write: &TreeWrite) -> Result<(), StoreError> {
+        let epoch = self.leases.get(&write.shard).map_or(Epoch(0), |(epoch, _)| *epoch);
+        if let Some(believed) = write.epoch.filter(|believed| *believed != epoch) {
+            return Err(StoreError::Fenced { epoch: believed });
+        }
+        match &write.expected {
+            Expected::At(expected) => {
+                let found = self.trees.get(&write.tree).map(|row| row.stored.sequence);
+                if found != Some(*expected) {
+                    return Err(StoreError::Conflict(Conflict::Sequence { expected: *expected, found }));
+                }
+            }
+            Expected::New { key, replaces } => {
+                if self.names.get(key).copied() != *replaces || self.trees.contains_key(&write.tree) {
+                    return Err(StoreError::Conflict(Conflict::NameTaken));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn check_run(&self, write: &RunWrite) -> Result<(), StoreError> {
+        let moved = |run: RunKey| Err(StoreError::Conflict(Conflict::RunMoved { run }));
+        match write {
+            RunWrite::Insert(made)
+                if self.live.contains_key(&made.run) || self.closed.contains_key(&made.run) =>
+            {
+                moved(made.run)
+            }
+            RunWrite::Retry { run, attempt, .. } | RunWrite::Close { run, attempt: Some(attempt), .. } => {
+                let running = |live: &LiveRun| {
+                    matches!(live.state, LiveState::Running { .. }) && live.attempt == *attempt
+                };
+                if self.live.get(run).is_some_and(running) { Ok(()) } else { moved(*run) }
+            }
+            RunWrite::Close { run, attempt: None, .. } if !self.live.contains_key(run) => moved(*run),
+            RunWrite::Insert(_)
+            | RunWrite::Close { .. }
+            | RunWrite::Release { .. }
+            | RunWrite::Stop { .. }
+            | RunWrite::Details { .. } => Ok(()),
+        }
+    }
+
+    fn write_tree(&mut self, write: &TreeWrite) {
+        if let Expected::New { key, replaces } = &write.expected {
+            if let Some(row) = replaces.and_then(|old| self.trees.get_mut(&old)) {
+                row.replaced = true;
+            }
+            self.names.insert(key.clone(), write.tree);
+            let stored = StoredTree {
+                tree: write.tree,
+                shard: write.shard,
+                key: key.clone(),
+                sequence: Sequence(0),
+                due_time: None,
+                definition: Arc::new([]),
+                state: Arc::new([]),
+                completion: None,
+            };
+            let view = TreeView { lifespan: Lifespan::Open, paused: false, queue: None };
+            self.trees.insert(write.tree, Row { stored, view, replaced: false });
+        }
+        let Some(row) = self.trees.get_mut(&write.tree) else { return };
+        row.stored.sequence.0 += 1;
+        row.stored.state = write.state.clone();
+        row.stored.due_time = write.due_time;
+        if let Some(definition) = &write.definition {
+            row.stored.definition = definition.clone();
+        }
+        if let Some(completion) = &write.completion {
+            row.stored.completion = completion.clone();
+        }
+        row.view = write.view.unwrap_or(row.view);
+        self.ledger.entry(write.tree).or_default().extend(write.ledger.iter().cloned());
+        if write.retired
+            && let Some(row) = self.trees.remove(&write.tree)
+        {
+            self.ledger.remove(&write.tree);
+            if !row.replaced {
+                self.names.remove(&row.stored.key);
+            }
+        }
+    }
+
+    fn write_run(&mut self, write: &RunWrite) {
+        match write {
+            RunWrite::Insert(made) => {
+                let state = LiveState::Ready;
+                let live = LiveRun { made: made.clone(), attempt: 0, state, stop: None, failure: None };
+                self.live.insert(made.run, live);
+            }
+            RunWrite::Retry { run, not_before, failure, .. } => {
+                if let Some(live) = self.live.get_mut(run) {
+                    live.state = LiveState::BackingOff { not_before: *not_before };
+                    live.failure = Some(failure.clone());
+                }
+            }
+            RunWrite::Release { run } => {
+                if let Some(live) = self.live.get_mut(run)
+                    && matches!(live.state, LiveState::BackingOff { .. })
+                {
+                    live.state = LiveState::Ready;
+                }
+            }
+            RunWrite::Stop { run, kind } => {
+                if let Some(live) = self.live.get_mut(run) {
+                    live.stop = live.stop.max(Some(*kind));
+                }
+            }
+            RunWrite::Close { run, closing, .. } => {
+                if let Some(live) = self.live.remove(run) {
+                    self.closed.insert(*run, StoredRun { run: live, closing: Some(closing.clone()) });
+                }
+            }
+            RunWrite::Details { run, attempt, progress, log_tail } => {
+                if self.live.get(run).is_some_and(|live| live.attempt == *attempt) {
+                    let details = self.details.entry(*run).or_default();
+                    details.progress = progress.clone().or(details.progress.take());
+                    details.log_tail = log_tail.clone().or(details.log_tail.take());
+                }
+            }
+        }
+    }
+
+    fn matches(&self, query: &ScheduleQuery, row: &Row) -> bool {
+        let stored = &row.stored;
+        let lifespan = match query.lifespan {
+            Some(lifespan) => row.view.lifespan == lifespan,
+            None => row.view.lifespan != Lifespan::Deleted,
+        };
+        !row.replaced
+            && lifespan
+            && stored.key.namespace == query.namespace
+            && stored.key.schedule.starts_with(&*query.prefix)
+            && query.paused.is_none_or(|paused| row.view.paused == paused)
+            && query.queue.is_none_or(|queue| row.view.queue == Some(queue))
+    }
+
+    fn run(&self, key: RunKey) -> Option<StoredRun> {
+        let live = self.live.get(&key).map(|run| StoredRun { run: run.clone(), closing: None });
+        live.or_else(|| self.closed.get(&key).cloned())
+    }
+}
+
+fn is_wanted(query: &RunQuery, run: &StoredRun) -> bool {
+    let part = match (&query.filter, &run.closing, &run.run.state) {
+        (None, _, _) => true,
+        (Some(RunFilter::Closed(wanted)), Some(Closing { outcome, .. }), _) => {
+            wanted.is_none_or(|wanted| wanted == *outcome)
+        }
+        (Some(RunFilter::Ready), None, LiveState::Ready) => true,
+        (Some(RunFilter::BackingOff), None, LiveState::BackingOff { .. }) => true,
+        (Some(RunFilter::Running), None, LiveState::Running { .. }) => true,
+        (Some(_), _, _) => false,
+    };
+    let made = &run.run.made;
+    part && query.queue.is_none_or(|queue| made.queue == queue)
+        && query.tree.is_none_or(|tree| made.origin.is_some_and(|(of, _)| of == tree))
+        && query.before.is_none_or(|before| made.run < before)
+}
+
+impl Store for Memory {
+    fn now(&self) -> Reply<'_, Timestamp> {
+        self.answer(|inner| Ok(inner.now))
+    }
+
+    fn shards(&self) -> u32 {
+        self.shards
+    }
+
+    fn acquire(&self, shard: ShardId, node: NodeId, ttl: SignedDuration) -> Reply<'_, Option<Lease>> {
+        self.answer(|inner| {
+            let (now, (epoch, held)) = (inner.now, inner.leases.entry(shard).or_default());
+            if held.as_ref().is_some_and(|lease| lease.node != node && lease.expires_at > now) {
+                return Ok(None);
+            }
+            epoch.0 += 1;
+            let lease = Lease { shard, node, epoch: *epoch, expires_at: now + ttl };
+            *held = Some(lease.clone());
+            Ok(Some(lease))
+        })
+    }
+
+    fn renew(&self, lease: Lease, ttl: SignedDuration) -> Reply<'_, Lease> {
+        self.answer(|inner| {
+            let (now, (epoch, held)) = (inner.now, inner.leases.entry(lease.shard).or_default());
+            if *epoch != lease.epoch || held.is_none() {
+                return Err(StoreError::Fenced { epoch: lease.epoch });
+            }
+            let lease = Lease { expires_at: now + ttl, ..lease };
+            *held = Some(lease.clone());
+            Ok(lease)
+        })
+    }
+
+    fn release(&self, lease: Lease) -> Reply<'_, ()> {
+        self.answer(|inner| {
+            let (epoch, held) = inner.leases.entry(lease.shard).or_default();
+            if *epoch == lease.epoch {
+                *held = None;
+            }
+            Ok(())
+        })
+    }
+
+    fn reserve(&self, count: u32) -> Reply<'_, i64> {
+        self.answer(|inner| {
+            let first = inner.keys;
+            inner.keys += i64::from(count);
+            Ok(first)
+        })
+    }
+
+    fn commit(&self, batch: Batch) -> Reply<'_, Vec<Result<(), StoreError>>> {
+        let answers = self.commit_now(&batch);
+        Box::pin(std::future::ready(Ok(answers)))
+    }
+
+    fn load(&self, trees: Vec<TreeRef>) -> Reply<'_, Vec<Option<StoredTree>>> {
+        self.answer(|inner| Ok(trees.iter().map(|tree| inner.find(tree)).collect()))
+    }
+
+    fn timers(
+        &self,
+        shard: ShardId,
+        after: Option<TreeKey>,
+        count: usize,
+    ) -> Reply<'_, Vec<(TreeKey, Option<Timestamp>)>> {
+        self.answer(|inner| {
+            let first = after.map_or(Bound::Unbounded, Bound::Excluded);
+            let rows =
+                inner.trees.range((first, Bound::Unbounded)).filter(|(_, row)| row.stored.shard == shard);
+            Ok(rows.map(|(tree, row)| (*tree, row.stored.due_time)).take(count).collect())
+        })
+    }
+
+    fn ledger(
+        &self,
+        tree: TreeKey,
+        after: Timestamp,
+        through: Timestamp,
+        count: usize,
+    ) -> Reply<'_, Vec<Entry>> {
+        self.answer(|inner| {
+            let touches = |entry: &&Entry| entry.through > after && entry.from <= through;
+            let mut entries: Vec<Entry> =
+                inner.ledger.get(&tree).into_iter().flatten().filter(touches).cloned().collect();
+            entries.sort_by_key(|entry| (entry.from, entry.through, entry.origin));
+            entries.truncate(count);
+            Ok(entries)
+        })
+    }
+
+    fn schedules(&self, query: ScheduleQuery) -> Reply<'_, Page<StoredTree>> {
+        self.answer(|inner| {
+            let mut rows: Vec<StoredTree> = inner
+                .trees
+                .values()
+                .filter(|row| inner.matches(&query, row))
+                .map(|row| row.stored.clone())
+                .collect();
+            rows.sort_by(|one, other| one.key.cmp(&other.key));
+            rows.retain(|row| query.after.as_ref().is_none_or(|after| row.key.schedule > *after));
+            let more = rows.len() > query.count;
+            rows.truncate(query.count);
+            let next = rows.last().filter(|_| more).map(|row| row.key.schedule.clone());
+            Ok(Page { items: rows, next })
+        })
+    }
+
+    fn count_schedules(&self, query: ScheduleQuery) -> Reply<'_, u64> {
+        self.answer(|inner| Ok(inner.trees.values().filter(|row| inner.matches(&query, row)).count() as u64))
+    }
+
+    fn create_queue(&self, queue: NewQueue) -> Reply<'_, Queue> {
+        self.answer(|inner| {
+            let same =
+                |known: &&Queue| known.made.namespace == queue.namespace && known.made.name == queue.name;
+            if let Some(known) = inner.queues.values().find(same) {
+                return Ok(known.clone());
+            }
+            let key = QueueKey(inner.keys);
+            inner.keys += 1;
+            inner.queues.insert(key, Queue { queue: key, made: queue.clone() });
+            Ok(Queue { queue: key, made: queue })
+        })
+    }
+
+    fn queues(&self, namespace: Option<Arc<str>>) -> Reply<'_, Vec<Queue>> {
+        self.answer(|inner| {
+            let wanted =
+                |queue: &&Queue| namespace.as_ref().is_none_or(|wanted| queue.made.namespace == *wanted);
+            let mut queues: Vec<Queue> = inner.queues.values().filter(wanted).cloned().collect();
+            queues.sort_by_key(|queue| (queue.made.namespace.clone(), queue.made.name.clone()));
+            Ok(queues)
+        })
+    }
+
+    fn queue_depth(&self, queue: QueueKey) -> Reply<'_, QueueDepth> {
+        self.answer(|inner| {
+            let mut depth = QueueDepth::default();
+            for live in inner.live.values().filter(|live| live.made.queue == queue) {
+                match live.state {
+                    LiveState::Ready => depth.ready += 1,
+                    LiveState::BackingOff { .. } => depth.backing_off += 1,
+                    LiveState::Running { .. } => depth.running += 1,
+                }
+            }
+            Ok(depth)
+        })
+    }
+
+    fn claim(&self, claim: Claim) -> Reply<'_, Vec<LiveRun>> {
+        self.answer(|inner| {
+            let ready =
+                |live: &&mut LiveRun| live.made.queue == claim.queue && live.state == LiveState::Ready;
+            let claimed = inner.live.values_mut().filter(ready).take(claim.runs_max).map(|live| {
+                live.attempt += 1;
+                live.state = LiveState::Running { worker: claim.worker.clone(), started_at: claim.now };
+                live.clone()
+            });
+            Ok(claimed.collect())
+        })
+    }
+
+    fn live_runs(&self, after: Option<RunKey>, count: usize) -> Reply<'_, Vec<LiveRun>> {
+        self.answer(|inner| {
+            let first = after.map_or(Bound::Unbounded, Bound::Excluded);
+            Ok(inner
+                .live
+                .range((first, Bound::Unbounded))
+                .take(count)
+                .map(|(_, live)| live.clone())
+                .collect())
+        })
+    }
+
+    fn load_runs(&self, runs: Vec<RunKey>) -> Reply<'_, Vec<Option<StoredRun>>> {
+        self.answer(|inner| Ok(runs.iter().map(|run| inner.run(*run)).collect()))
+    }
+
+    fn closed_run(&self, tree: TreeKey, start: StartId) -> Reply<'_, Option<RunKey>> {
+        self.answer(|inner| {
+            let mut closed = inner.closed.values();
+            Ok(closed.find(|run| run.run.made.origin == Some((tree, start))).map(|run| run.run.made.run))
+        })
+    }
+
+    fn runs(&self, query: RunQuery) -> Reply<'_, Page<StoredRun>> {
+        self.answer(|inner| {
+            let of_namespace = |queue: &QueueKey| {
+                inner.queues.get(queue).is_some_and(|queue| queue.made.namespace == query.namespace)
+            };
+            let mut keys: Vec<RunKey> = inner.live.keys().chain(inner.closed.keys()).copied().collect();
+            keys.sort_by(|one, other| other.cmp(one));
+            let found = keys.into_iter().filter_map(|key| inner.run(key));
+            let mut found = found.filter(|run| is_wanted(&query, run) && of_namespace(&run.run.made.queue));
+            let items: Vec<StoredRun> = found.by_ref().take(query.count).collect();
+            let more = found.next().is_some();
+            let next = items.last().filter(|_| more).map(|run| run.run.made.run.to_string().into());
+            Ok(Page { items, next })
+        })
+    }
+
+    fn run_details(&self, run: RunKey) -> Reply<'_, RunDetails> {
+        self.answer(|inner| Ok(inner.details.get(&run).cloned().unwrap_or_default()))
+    }
+
+    fn retire(&self, retention: Retention) -> Reply<'_, u64> {
+        self.answer(|inner| {
+            let over = |run: &StoredRun| {
+                run.closing.as_ref().is_some_and(|closing| closing.closed_at < retention.runs_before)
+            };
+            let old: Vec<RunKey> = inner
+                .closed
+                .iter()
+                .filter(|(_, run)| over(run))
+                .map(|(key, _)| *key)
+                .take(retention.rows_max)
+                .collect();
+            for run in &old {
+                inner.closed.remove(run);
+                inner.details.remove(run);
+            }
+            let mut left = retention.rows_max - old.len();
+            let before = left;
+            for entries in inner.ledger.values_mut() {
+                entries.retain(|entry| {
+                    let goes = left > 0 && entry.decided_at < retention.ledger_before;
+                    left -= usize::from(goes);
+                    !goes
+                });
+            }
+            Ok((old.len() + before - left) as u64)
+        })
+    }
+}

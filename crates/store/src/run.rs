@@ -1,0 +1,102 @@
+//! A run as a store keeps it: made, claimed, tried again, closed. Live and closed runs are kept apart.
+
+use std::sync::Arc;
+
+use jiff::Timestamp;
+use punctual_core::{Outcome, StartId, StopKind};
+
+use crate::Bytes;
+use crate::key::{QueueKey, RunKey, TreeKey};
+
+/// A run that does not exist yet.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NewRun {
+    /// Its key, from a reserved block.
+    pub run: RunKey,
+    /// The queue that workers claim it from.
+    pub queue: QueueKey,
+    /// The schedule and the start that it is for; nothing for a run on its own.
+    pub origin: Option<(TreeKey, StartId)>,
+    /// When it should begin.
+    pub due_time: Timestamp,
+    /// When it was made.
+    pub created_at: Timestamp,
+    /// What it is to do, as a record; it never changes.
+    pub body: Bytes,
+}
+
+/// A run that has not ended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LiveRun {
+    /// What it was made with.
+    pub made: NewRun,
+    /// Attempts begun so far; the number of the attempt while it runs.
+    pub attempt: u32,
+    /// Where it is.
+    pub state: LiveState,
+    /// Whether somebody wants it to stop.
+    pub stop: Option<StopKind>,
+    /// The failure record of the attempt before.
+    pub failure: Option<Bytes>,
+}
+
+/// Where a live run is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum LiveState {
+    /// It may be claimed.
+    Ready,
+    /// It may be claimed later.
+    BackingOff {
+        /// Not before this.
+        not_before: Timestamp,
+    },
+    /// A worker has it.
+    Running {
+        /// Which one.
+        worker: Arc<str>,
+        /// Since when.
+        started_at: Timestamp,
+    },
+}
+
+/// How a run ended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Closing {
+    /// The word for it.
+    pub outcome: Outcome,
+    /// When.
+    pub closed_at: Timestamp,
+    /// The result, or the failure record.
+    pub payload: Option<Bytes>,
+}
+
+/// A run, live or closed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct StoredRun {
+    /// The run; of a closed one, as it was when it closed.
+    pub run: LiveRun,
+    /// Its end, if it has ended.
+    pub closing: Option<Closing>,
+}
+
+/// A worker that wants runs.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Claim {
+    /// From which queue.
+    pub queue: QueueKey,
+    /// Who.
+    pub worker: Arc<str>,
+    /// At most this many.
+    pub runs_max: usize,
+    /// The moment at which the attempts begin.
+    pub now: Timestamp,
+}
+
+/// What the worker told on its way.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct RunDetails {
+    /// How far it is.
+    pub progress: Option<Bytes>,
+    /// The last lines of its log.
+    pub log_tail: Option<Bytes>,
+}

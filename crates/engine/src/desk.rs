@@ -1,0 +1,190 @@
+//! The keeper of runs: hands them to workers, watches their leases and timeouts, and records how they end.
+//!
+//! Which attempt of a run counts is decided by the database: every write names the attempt that it speaks for. Leases live in
+//! memory, so a heartbeat costs no write; after a restart every running attempt gets a new lease.
+
+mod claim;
+mod end;
+mod stop;
+mod watch;
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard};
+use std::time::Duration;
+
+use jiff::{SignedDuration, Timestamp};
+use punctual_core::ScheduleKey;
+use punctual_store::record::{RunBody, decode_body};
+use punctual_store::{LiveRun, LiveState, QueueKey, RunKey, Store, StoreError};
+use tokio::sync::{Notify, mpsc};
+
+pub use claim::{Claimed, Directive, Pulse, PulseAnswer};
+pub use end::{AttemptEnd, Recorded, Report};
+use watch::{Lease, Watch, Watches};
+
+use crate::clock::Clock;
+use crate::config::EngineConfig;
+use crate::error::EngineError;
+use crate::metrics::Metrics;
+use crate::outlet::RunNews;
+use crate::router::Router;
+
+/// The keeper of runs.
+pub(crate) struct Desk {
+    pub(super) store: Arc<dyn Store>,
+    pub(super) clock: Arc<dyn Clock>,
+    pub(super) router: Arc<Router>,
+    pub(super) metrics: Arc<Metrics>,
+    pub(super) config: EngineConfig,
+    watches: Mutex<Watches>,
+    queues: Mutex<HashMap<QueueKey, Arc<Notify>>>,
+    /// The earliest deadline may have changed.
+    pub(super) alarm: Notify,
+    /// Somebody wants a run to stop.
+    pub(super) directives: Notify,
+}
+
+impl Desk {
+    pub(crate) fn new(
+        store: Arc<dyn Store>,
+        clock: Arc<dyn Clock>,
+        router: Arc<Router>,
+        metrics: Arc<Metrics>,
+        config: EngineConfig,
+    ) -> Desk {
+        let (watches, queues) = Default::default();
+        let (alarm, directives) = Default::default();
+        Desk { store, clock, router, metrics, config, watches, queues, alarm, directives }
+    }
+
+    pub(super) fn watches(&self) -> MutexGuard<'_, Watches> {
+        self.watches.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+    }
+
+    /// Wakes those who wait for runs of a queue.
+    pub(super) fn bell(&self, queue: QueueKey) -> Arc<Notify> {
+        let mut queues = self.queues.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+        queues.entry(queue).or_default().clone()
+    }
+
+    /// Takes over the runs that were live before this process began.
+    pub(crate) async fn recover(&self) -> Result<usize, StoreError> {
+        let (mut after, mut count) = (None, 0);
+        loop {
+            let page = self.store.live_runs(after, 1_000).await?;
+            let Some(last) = page.last() else { break };
+            after = Some(last.made.run);
+            count += page.len();
+            let now = self.clock.now();
+            let mut watches = self.watches();
+            for live in page {
+                let Ok(body) = decode_body(&live.made.body) else {
+                    tracing::error!(run = %live.made.run, "a run's body makes no sense; it is left alone");
+                    continue;
+                };
+                if let Some(watch) = self.watch_of(&live, &body, now, None) {
+                    watches.set(live.made.run, watch);
+                }
+            }
+        }
+        self.metrics.running.set(self.watches().running() as u64);
+        self.alarm.notify_one();
+        Ok(count)
+    }
+
+    /// What there is to watch about a run, if anything.
+    pub(super) fn watch_of(
+        &self,
+        live: &LiveRun,
+        body: &RunBody,
+        now: Timestamp,
+        lease: Option<SignedDuration>,
+    ) -> Option<Watch> {
+        let (queue, last_time) = (live.made.queue, body.action.last_time(live.made.created_at));
+        match &live.state {
+            LiveState::Ready => last_time.map(|last_time| Watch::Queued { last_time }),
+            LiveState::BackingOff { not_before } => {
+                Some(Watch::BackingOff { queue, not_before: *not_before, last_time })
+            }
+            LiveState::Running { worker, started_at } => {
+                let length = body.action.timeouts.heartbeat.or(lease).unwrap_or(self.config.worker_lease);
+                let length = length.max(SignedDuration::from_secs(1));
+                let deadline = body.action.attempt_deadline(live.made.created_at, *started_at);
+                Some(Watch::Running(Box::new(Lease {
+                    worker: worker.clone(),
+                    attempt: live.attempt,
+                    length,
+                    until: now.checked_add(length).unwrap_or(Timestamp::MAX),
+                    deadline,
+                    queue,
+                    origin: live.made.origin,
+                    key: ScheduleKey { namespace: body.namespace.clone(), schedule: body.schedule.clone() },
+                    created_at: live.made.created_at,
+                    retry: body.action.without_input(),
+                    stop: live.stop,
+                    log_tail: String::new(),
+                })))
+            }
+        }
+    }
+
+    /// Works off deadlines and news from the shards, for as long as the process lives.
+    pub(crate) async fn run(self: Arc<Desk>, mut news: mpsc::UnboundedReceiver<RunNews>) {
+        loop {
+            let next = self.watches().next_time();
+            let wait = match next {
+                // The system's clock may jump: look again every second at the latest.
+                Some(next) => next.duration_since(self.clock.now()).max(SignedDuration::ZERO).unsigned_abs(),
+                None => Duration::from_secs(3_600),
+            };
+            tokio::select! {
+                heard = news.recv() => match heard {
+                    Some(heard) => self.hear(heard),
+                    None => return,
+                },
+                () = self.alarm.notified() => {}
+                () = tokio::time::sleep(wait.min(Duration::from_secs(1))), if next.is_some() => self.look(),
+            }
+        }
+    }
+
+    fn hear(self: &Arc<Desk>, news: RunNews) {
+        match news {
+            RunNews::Made { queue, runs } => {
+                let mut watches = self.watches();
+                for run in runs {
+                    if let Some(last_time) = run.last_time {
+                        // A worker may have it already.
+                        watches.set_new(run.run, Watch::Queued { last_time });
+                    }
+                }
+                drop(watches);
+                self.bell(queue).notify_one();
+            }
+            RunNews::Stop { tree, start, run, kind } => {
+                let desk = self.clone();
+                tokio::spawn(async move { desk.stop_for_schedule(tree, start, run, kind).await });
+            }
+        }
+    }
+
+    /// Deals with every deadline that has come.
+    fn look(self: &Arc<Desk>) {
+        let now = self.clock.now();
+        let due: Vec<(RunKey, Watch)> = self.watches().take_due(now);
+        for (run, watch) in due {
+            let desk = self.clone();
+            tokio::spawn(async move {
+                if let Err(error) = desk.deadline(run, watch.clone(), now).await {
+                    tracing::warn!(%run, %error, "a deadline could not be dealt with; it is tried again");
+                    desk.watches().postpone(run, watch, desk.clock.now());
+                    desk.alarm.notify_one();
+                }
+            });
+        }
+    }
+
+    pub(super) fn unavailable(error: StoreError) -> EngineError {
+        EngineError::from(error)
+    }
+}

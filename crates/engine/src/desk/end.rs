@@ -1,0 +1,325 @@
+//! Attempts end, runs end, and their schedules hear of it in the same transaction.
+
+use jiff::Timestamp;
+use punctual_core::{Completion, Failure, NextStep, Outcome, ScheduleKey, StartId};
+use punctual_store::record::{decode_body, encode_failure};
+use punctual_store::{
+    Batch, Bytes, Closing, Conflict, LiveState, QueueKey, RunKey, RunWrite, StoreError, StoredRun, TreeKey,
+    Unit,
+};
+
+use super::Desk;
+use super::watch::{Lease, Watch};
+use crate::error::EngineError;
+use crate::router::explain;
+use crate::shard::{Refusal, Target};
+use crate::verb::{Verb, Work};
+
+/// What a worker reports about one attempt.
+#[derive(Clone, Debug)]
+pub struct Report {
+    /// Which run.
+    pub run: RunKey,
+    /// Which attempt.
+    pub attempt: u32,
+    /// How it ended.
+    pub end: AttemptEnd,
+}
+
+/// How an attempt ended.
+#[derive(Clone, Debug)]
+pub enum AttemptEnd {
+    /// Well, with a result.
+    Succeeded(Option<Bytes>),
+    /// Badly.
+    Failed(Failure),
+    /// It was asked to stop, and did.
+    Cancelled,
+}
+
+/// What became of a report.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Recorded {
+    /// The run is over, as reported.
+    Closed,
+    /// Another attempt will be made.
+    Retried {
+        /// Not before this.
+        not_before: Timestamp,
+    },
+    /// The attempt did not count any more; nothing changed.
+    Stale,
+}
+
+impl Desk {
+    /// Records how an attempt ended. Reporting it twice is harmless.
+    pub(crate) async fn report(&self, report: Report) -> Result<Recorded, EngineError> {
+        let Report { run, attempt, end } = report;
+        let lease = self.watches().lease(run, attempt).cloned();
+        let lease = match lease {
+            Some(lease) => lease,
+            None => match self.find_lease(run, attempt).await? {
+                Some(lease) => lease,
+                None => return self.was_recorded(run, attempt, &end).await,
+            },
+        };
+        let recorded = match &end {
+            AttemptEnd::Succeeded(result) => {
+                self.close_attempt(run, &lease, Outcome::Succeeded, result.clone()).await?
+            }
+            AttemptEnd::Cancelled => self.close_attempt(run, &lease, Outcome::Cancelled, None).await?,
+            AttemptEnd::Failed(failure) => self.attempt_failed(run, &lease, Outcome::Failed, failure).await?,
+        };
+        match recorded {
+            Recorded::Stale => self.was_recorded(run, attempt, &end).await,
+            Recorded::Closed | Recorded::Retried { .. } => Ok(recorded),
+        }
+    }
+
+    /// A run that this process does not watch may still be live in the database.
+    async fn find_lease(&self, run: RunKey, attempt: u32) -> Result<Option<Lease>, EngineError> {
+        let Some(stored) = self.load_run(run).await?.filter(|stored| stored.closing.is_none()) else {
+            return Ok(None);
+        };
+        let running = matches!(stored.run.state, LiveState::Running { .. }) && stored.run.attempt == attempt;
+        let Some(body) = decode_body(&stored.run.made.body).ok().filter(|_| running) else { return Ok(None) };
+        match self.watch_of(&stored.run, &body, self.clock.now(), None) {
+            Some(Watch::Running(lease)) => Ok(Some(*lease)),
+            _ => Ok(None),
+        }
+    }
+
+    /// The same report may have arrived before, with its answer lost.
+    async fn was_recorded(
+        &self,
+        run: RunKey,
+        attempt: u32,
+        end: &AttemptEnd,
+    ) -> Result<Recorded, EngineError> {
+        let Some(stored) = self.load_run(run).await? else { return Ok(Recorded::Stale) };
+        let same_attempt = stored.run.attempt == attempt;
+        let recorded = match (&stored.closing, end) {
+            (Some(closing), AttemptEnd::Succeeded(result)) => (closing.outcome == Outcome::Succeeded
+                && closing.payload == *result)
+                .then_some(Recorded::Closed),
+            (Some(closing), AttemptEnd::Failed(_)) => {
+                (closing.outcome == Outcome::Failed).then_some(Recorded::Closed)
+            }
+            (Some(closing), AttemptEnd::Cancelled) => {
+                (closing.outcome == Outcome::Cancelled).then_some(Recorded::Closed)
+            }
+            (None, AttemptEnd::Failed(_)) => match stored.run.state {
+                LiveState::BackingOff { not_before } => Some(Recorded::Retried { not_before }),
+                LiveState::Ready | LiveState::Running { .. } => None,
+            },
+            (None, AttemptEnd::Succeeded(_) | AttemptEnd::Cancelled) => None,
+        };
+        Ok(recorded.filter(|_| same_attempt).unwrap_or(Recorded::Stale))
+    }
+
+    /// An attempt ended badly: another one, or the end of the run.
+    pub(super) async fn attempt_failed(
+        &self,
+        run: RunKey,
+        lease: &Lease,
+        outcome: Outcome,
+        failure: &Failure,
+    ) -> Result<Recorded, EngineError> {
+        let now = self.clock.now();
+        let record = encode_failure(failure);
+        let next = match lease.stop {
+            // Nobody wants another attempt of a run that was asked to stop.
+            Some(_) => NextStep::Close { outcome: Outcome::Cancelled },
+            None => lease.retry.after(now, lease.created_at, lease.attempt, outcome, failure),
+        };
+        match next {
+            NextStep::Close { outcome } => self.close_attempt(run, lease, outcome, Some(record)).await,
+            NextStep::Retry { not_before } => {
+                let write = RunWrite::Retry { run, attempt: lease.attempt, not_before, failure: record };
+                if !self.write_run(write).await? {
+                    return Ok(Recorded::Stale);
+                }
+                self.metrics.retries.add(1);
+                let last_time = lease.retry.last_time(lease.created_at);
+                let mut watches = self.watches();
+                watches.set(run, Watch::BackingOff { queue: lease.queue, not_before, last_time });
+                self.metrics.running.set(watches.running() as u64);
+                drop(watches);
+                self.alarm.notify_one();
+                Ok(Recorded::Retried { not_before })
+            }
+        }
+    }
+
+    async fn close_attempt(
+        &self,
+        run: RunKey,
+        lease: &Lease,
+        outcome: Outcome,
+        payload: Option<Bytes>,
+    ) -> Result<Recorded, EngineError> {
+        let end = RunEnd {
+            run,
+            attempt: Some(lease.attempt),
+            origin: lease.origin,
+            key: &lease.key,
+            outcome,
+            payload,
+        };
+        self.close(end).await
+    }
+
+    /// Closes a run; its schedule hears of it in the same transaction.
+    pub(super) async fn close(&self, end: RunEnd<'_>) -> Result<Recorded, EngineError> {
+        let RunEnd { run, attempt, origin, key, outcome, payload } = end;
+        let closed_at = self.clock.now();
+        let write = RunWrite::Close {
+            run,
+            attempt,
+            closing: Closing { outcome, closed_at, payload: payload.clone() },
+        };
+        let closed = match origin {
+            None => self.write_run(write).await?,
+            Some((tree, start)) => {
+                let completion = Completion { start, outcome, payload, completed_at: closed_at };
+                let work = Work::Change(Verb::Complete(completion));
+                match self.router.submit(key, Target::Tree(tree), work, vec![write.clone()]).await {
+                    Ok(_) => true,
+                    Err(Refusal::RunMoved) => false,
+                    // Its schedule is gone or broken; the run has ended all the same.
+                    Err(Refusal::NotFound | Refusal::Quarantined(_)) => self.write_run(write).await?,
+                    Err(refusal) => return Err(explain(refusal, key)),
+                }
+            }
+        };
+        if !closed {
+            return Ok(Recorded::Stale);
+        }
+        self.metrics.ended(outcome);
+        let mut watches = self.watches();
+        watches.remove(run);
+        self.metrics.running.set(watches.running() as u64);
+        drop(watches);
+        self.directives.notify_waiters();
+        Ok(Recorded::Closed)
+    }
+
+    /// Deals with a deadline that has come.
+    pub(super) async fn deadline(
+        &self,
+        run: RunKey,
+        watch: Watch,
+        now: Timestamp,
+    ) -> Result<(), EngineError> {
+        match watch {
+            Watch::BackingOff { queue, not_before, last_time }
+                if last_time.is_none_or(|last| not_before < last) =>
+            {
+                self.release(run, queue, last_time).await
+            }
+            Watch::Queued { .. } | Watch::BackingOff { .. } => self.out_of_time(run).await,
+            Watch::Running(lease) => {
+                // The worker may have been heard of since.
+                let current = self.watches().lease(run, lease.attempt).cloned();
+                let Some(lease) = current else { return Ok(()) };
+                let late = lease.deadline.is_some_and(|deadline| deadline <= now);
+                if !late && lease.until > now {
+                    return Ok(());
+                }
+                let over = lease.retry.last_time(lease.created_at).is_some_and(|last| last <= now);
+                let failure = match (late, over) {
+                    (true, true) => Failure {
+                        retryable: false,
+                        ..Failure::new("schedule_to_close_timeout", "the run took too long")
+                    },
+                    (true, false) => Failure::new("start_to_close_timeout", "the attempt took too long"),
+                    (false, _) => {
+                        self.metrics.takeovers.add(1);
+                        Failure::new(
+                            "worker_lost",
+                            &format!("nothing was heard of worker {} in time", lease.worker),
+                        )
+                    }
+                };
+                let recorded = self.attempt_failed(run, &lease, Outcome::TimedOut, &failure).await?;
+                if recorded == Recorded::Stale {
+                    self.watches().remove(run);
+                }
+                self.directives.notify_waiters();
+                Ok(())
+            }
+        }
+    }
+
+    async fn release(
+        &self,
+        run: RunKey,
+        queue: QueueKey,
+        last_time: Option<Timestamp>,
+    ) -> Result<(), EngineError> {
+        self.write_run(RunWrite::Release { run }).await?;
+        let mut watches = self.watches();
+        match last_time {
+            Some(last_time) => watches.set(run, Watch::Queued { last_time }),
+            None => watches.remove(run),
+        }
+        drop(watches);
+        self.bell(queue).notify_one();
+        Ok(())
+    }
+
+    /// The whole run took too long while nobody had it.
+    async fn out_of_time(&self, run: RunKey) -> Result<(), EngineError> {
+        let Some(stored) = self.load_run(run).await?.filter(|stored| stored.closing.is_none()) else {
+            self.watches().remove(run);
+            return Ok(());
+        };
+        if matches!(stored.run.state, LiveState::Running { .. }) {
+            return Ok(());
+        }
+        let failure = Failure::new("schedule_to_close_timeout", "no worker finished the run in time");
+        let payload = Some(encode_failure(&failure));
+        self.close_stored(&stored, Outcome::TimedOut, payload).await?;
+        Ok(())
+    }
+
+    /// Closes a run in whatever state it is.
+    pub(super) async fn close_stored(
+        &self,
+        stored: &StoredRun,
+        outcome: Outcome,
+        payload: Option<Bytes>,
+    ) -> Result<Recorded, EngineError> {
+        let made = &stored.run.made;
+        let body = decode_body(&made.body).map_err(|error| EngineError::Quarantined(error.to_string()))?;
+        let key = ScheduleKey { namespace: body.namespace, schedule: body.schedule };
+        self.close(RunEnd { run: made.run, attempt: None, origin: made.origin, key: &key, outcome, payload })
+            .await
+    }
+
+    /// Writes a change of one run, and says whether it still applied.
+    pub(super) async fn write_run(&self, write: RunWrite) -> Result<bool, EngineError> {
+        let batch = Batch { units: vec![Unit { tree: None, runs: vec![write] }] };
+        let answers = self.store.commit(batch).await.map_err(Desk::unavailable)?;
+        match answers.into_iter().next() {
+            Some(Ok(())) => Ok(true),
+            Some(Err(StoreError::Conflict(Conflict::RunMoved { .. }))) | None => Ok(false),
+            Some(Err(error)) => Err(Desk::unavailable(error)),
+        }
+    }
+
+    pub(super) async fn load_run(&self, run: RunKey) -> Result<Option<StoredRun>, EngineError> {
+        let found = self.store.load_runs(vec![run]).await.map_err(Desk::unavailable)?;
+        Ok(found.into_iter().next().flatten())
+    }
+}
+
+/// The end of a run.
+pub(super) struct RunEnd<'a> {
+    pub(super) run: RunKey,
+    pub(super) attempt: Option<u32>,
+    pub(super) origin: Option<(TreeKey, StartId)>,
+    pub(super) key: &'a ScheduleKey,
+    pub(super) outcome: Outcome,
+    pub(super) payload: Option<Bytes>,
+}

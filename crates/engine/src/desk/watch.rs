@@ -1,0 +1,146 @@
+//! What is watched about live runs: leases, deadlines, and waits before the next attempt.
+
+use std::sync::Arc;
+
+use jiff::{SignedDuration, Timestamp};
+use punctual_core::{RunAction, ScheduleKey, StartId, StopKind};
+use punctual_store::{QueueKey, RunKey, TreeKey};
+
+use crate::hash::KeyMap;
+use crate::timers::Timers;
+
+/// What is watched about one run.
+#[derive(Clone, Debug)]
+pub(crate) enum Watch {
+    /// Nobody has it, and it must be over by this time.
+    Queued {
+        /// The time.
+        last_time: Timestamp,
+    },
+    /// It waits for its next attempt.
+    BackingOff {
+        /// Where it will be claimed from.
+        queue: QueueKey,
+        /// Not before this.
+        not_before: Timestamp,
+        /// It must be over by this time.
+        last_time: Option<Timestamp>,
+    },
+    /// A worker has it.
+    Running(Box<Lease>),
+}
+
+/// A worker's right to one attempt of a run.
+#[derive(Clone, Debug)]
+pub(crate) struct Lease {
+    pub(crate) worker: Arc<str>,
+    pub(crate) attempt: u32,
+    pub(crate) length: SignedDuration,
+    pub(crate) until: Timestamp,
+    pub(crate) deadline: Option<Timestamp>,
+    pub(crate) queue: QueueKey,
+    pub(crate) origin: Option<(TreeKey, StartId)>,
+    pub(crate) key: ScheduleKey,
+    pub(crate) created_at: Timestamp,
+    /// The run's action without its input: how to retry.
+    pub(crate) retry: RunAction,
+    pub(crate) stop: Option<StopKind>,
+    pub(crate) log_tail: String,
+}
+
+impl Watch {
+    fn time(&self) -> Timestamp {
+        match self {
+            Watch::Queued { last_time } => *last_time,
+            Watch::BackingOff { not_before, last_time, .. } => {
+                last_time.map_or(*not_before, |last| last.min(*not_before))
+            }
+            Watch::Running(lease) => lease.deadline.map_or(lease.until, |deadline| deadline.min(lease.until)),
+        }
+    }
+}
+
+/// All that is watched.
+#[derive(Default)]
+pub(crate) struct Watches {
+    by_run: KeyMap<RunKey, Watch>,
+    timers: Timers<RunKey>,
+    running: usize,
+}
+
+impl Watches {
+    /// Watches a run, in place of what was watched about it before.
+    pub(crate) fn set(&mut self, run: RunKey, watch: Watch) {
+        self.timers.set(run, Some(watch.time()));
+        self.running += usize::from(matches!(watch, Watch::Running(_)));
+        let before = self.by_run.insert(run, watch);
+        self.running -= usize::from(matches!(before, Some(Watch::Running(_))));
+    }
+
+    /// Watches a run of which nothing is known yet.
+    pub(crate) fn set_new(&mut self, run: RunKey, watch: Watch) {
+        if !self.by_run.contains_key(&run) {
+            self.set(run, watch);
+        }
+    }
+
+    /// Stops watching a run.
+    pub(crate) fn remove(&mut self, run: RunKey) {
+        self.timers.set(run, None);
+        let before = self.by_run.remove(&run);
+        self.running -= usize::from(matches!(before, Some(Watch::Running(_))));
+    }
+
+    /// The lease of one attempt, if it is still the attempt that counts here.
+    pub(crate) fn lease(&mut self, run: RunKey, attempt: u32) -> Option<&mut Lease> {
+        match self.by_run.get_mut(&run) {
+            Some(Watch::Running(lease)) if lease.attempt == attempt => Some(lease),
+            _ => None,
+        }
+    }
+
+    /// The lease of a run, whatever its attempt.
+    pub(crate) fn any_lease(&mut self, run: RunKey) -> Option<&mut Lease> {
+        match self.by_run.get_mut(&run) {
+            Some(Watch::Running(lease)) => Some(lease),
+            _ => None,
+        }
+    }
+
+    /// Makes a lease last longer, and says until when.
+    pub(crate) fn extend(&mut self, run: RunKey, attempt: u32, now: Timestamp) -> Option<Timestamp> {
+        let lease = self.lease(run, attempt)?;
+        lease.until = now.checked_add(lease.length).unwrap_or(Timestamp::MAX);
+        let (until, time) =
+            (lease.until, lease.deadline.map_or(lease.until, |deadline| deadline.min(lease.until)));
+        self.timers.set(run, Some(time));
+        Some(until)
+    }
+
+    /// Takes everything whose time has come; it is watched again when it was dealt with.
+    pub(crate) fn take_due(&mut self, now: Timestamp) -> Vec<(RunKey, Watch)> {
+        let mut due = Vec::new();
+        while let Some(run) = self.timers.pop_due(now) {
+            // What is dealt with stays known, so that a worker that reports now is still heard.
+            due.extend(self.by_run.get(&run).map(|watch| (run, watch.clone())));
+        }
+        due
+    }
+
+    /// Looks at a run again in a while, unless something else has happened to it since.
+    pub(crate) fn postpone(&mut self, run: RunKey, _watch: Watch, now: Timestamp) {
+        if self.by_run.contains_key(&run) {
+            self.timers.set(run, now.checked_add(SignedDuration::from_secs(1)).ok());
+        }
+    }
+
+    /// When something is due.
+    pub(crate) fn next_time(&self) -> Option<Timestamp> {
+        self.timers.next_time()
+    }
+
+    /// How many runs workers have.
+    pub(crate) fn running(&self) -> usize {
+        self.running
+    }
+}

@@ -1,0 +1,28 @@
+//! Who does it, when: shards, timers, leases and the one clock.
+
+mod error;
+mod hash;
+pub mod shard;
+mod timers;
+mod verb;
+
+mod clock;
+mod config;
+mod driver;
+mod outlet;
+mod router;
+mod desk;
+mod engine;
+mod metrics;
+
+pub use clock::{Clock, SystemClock};
+pub use config::EngineConfig;
+pub use desk::{AttemptEnd, Claimed, Directive, Pulse, PulseAnswer, Recorded, Report};
+pub use engine::{
+    Described, Engine, Health, NewSchedule, QueueSettings, RunPage, RunSearch, RunView, WhyAnswer,
+};
+pub use error::EngineError;
+pub use metrics::{Counter, Histogram, Metrics, Spread};
+pub use outlet::Happened;
+pub use timers::Timers;
+pub use verb::{Verb, Work};

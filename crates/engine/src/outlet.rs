@@ -1,0 +1,110 @@
+//! Where the effects of all shards of a node come together: counting, the event log, runs, and broken schedules.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex};
+
+use jiff::Timestamp;
+use punctual_core::{Note, ScheduleKey, StartId, StopKind};
+use punctual_store::{QueueKey, RunKey, TreeKey};
+use tokio::sync::{broadcast, mpsc};
+
+use crate::metrics::Metrics;
+use crate::shard::{Effect, MadeRun};
+
+/// One line of a schedule's event log.
+#[derive(Clone, Debug)]
+pub struct Happened {
+    /// Of which schedule.
+    pub key: Arc<ScheduleKey>,
+    /// When.
+    pub at: Timestamp,
+    /// What.
+    pub note: Note,
+    /// The run that it is about, if it is on a queue.
+    pub run: Option<RunKey>,
+}
+
+/// What the keeper of runs is told.
+#[derive(Debug)]
+pub(crate) enum RunNews {
+    /// Runs were made.
+    Made { queue: QueueKey, runs: Vec<MadeRun> },
+    /// A schedule wants one of its runs to stop.
+    Stop { tree: TreeKey, start: StartId, run: Option<RunKey>, kind: StopKind },
+}
+
+/// Events that a slow watcher may be behind before it misses some.
+const EVENTS_KEPT: usize = 4_096;
+
+/// Where effects go.
+pub(crate) struct Outlet {
+    pub(crate) metrics: Arc<Metrics>,
+    pub(crate) events: broadcast::Sender<Happened>,
+    pub(crate) runs: mpsc::UnboundedSender<RunNews>,
+    pub(crate) quarantined: Mutex<BTreeMap<TreeKey, Arc<str>>>,
+    /// What the database said last, while it does not answer.
+    pub(crate) trouble: Mutex<Option<String>>,
+}
+
+impl Outlet {
+    pub(crate) fn new(metrics: Arc<Metrics>) -> (Arc<Outlet>, mpsc::UnboundedReceiver<RunNews>) {
+        let (runs, news) = mpsc::unbounded_channel();
+        let (events, _) = broadcast::channel(EVENTS_KEPT);
+        let (quarantined, trouble) = Default::default();
+        (Arc::new(Outlet { metrics, events, runs, quarantined, trouble }), news)
+    }
+
+    pub(crate) fn take(&self, effect: Effect, now: Timestamp) {
+        match effect {
+            Effect::RunsMade { queue, runs } => {
+                for run in &runs {
+                    self.metrics.lateness.observe_duration(now.duration_since(run.due_time));
+                }
+                let _ = self.runs.send(RunNews::Made { queue, runs });
+            }
+            Effect::Stop { tree, start, run, kind } => {
+                let _ = self.runs.send(RunNews::Stop { tree, start, run, kind });
+            }
+            // A run on a queue is known to the database: it is never silent for its schedule.
+            Effect::Check { .. } => {}
+            Effect::Noted { key, at, note, run } => {
+                tracing::debug!(namespace = %key.namespace, schedule_id = %key.schedule, ?note, "noted");
+                // Nobody may be watching.
+                let _ = self.events.send(Happened { key, at, note, run });
+            }
+            Effect::Decided { verdict, count } => self.metrics.decided(verdict, count),
+            Effect::Written { units, conflicts } => {
+                self.metrics.batch_size.observe(units as f64);
+                self.metrics.conflicts.add(conflicts as u64);
+                let before = self.trouble.lock().ok().and_then(|mut trouble| trouble.take());
+                if before.is_some() {
+                    tracing::info!("the database answers again");
+                }
+            }
+            Effect::Stumbled { reason, failures } => {
+                self.metrics.stumbles.add(1);
+                if failures.is_power_of_two() {
+                    tracing::warn!(%reason, failures, "the database does not answer; backing off");
+                }
+                if let Ok(mut trouble) = self.trouble.lock() {
+                    *trouble = Some(reason);
+                }
+            }
+            Effect::Quarantined { tree, key, reason } => {
+                let (namespace, schedule) = (&key.namespace, &key.schedule);
+                tracing::error!(%namespace, schedule_id = %schedule, %reason, "schedule quarantined");
+                if let Ok(mut quarantined) = self.quarantined.lock() {
+                    quarantined.insert(tree, reason);
+                    self.metrics.quarantined.set(quarantined.len() as u64);
+                }
+            }
+            // The driver performs these itself.
+            Effect::Load(_)
+            | Effect::Commit { .. }
+            | Effect::Reserve { .. }
+            | Effect::Reply { .. }
+            | Effect::Start { .. }
+            | Effect::Fenced => {}
+        }
+    }
+}

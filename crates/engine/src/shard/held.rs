@@ -1,0 +1,107 @@
+//! A loaded tree with what the engine must know about it to write it.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use punctual_core::{Definition, Lifecycle, RunAction, ScheduleKey, ScheduleTree, StartId, Target};
+use punctual_spec::Environment;
+use punctual_store::record::{
+    TreeState, decode_action, decode_completion, decode_schedule, decode_state, encode_state,
+};
+use punctual_store::{Bytes, Lifespan, QueueKey, RunKey, Sequence, StoredTree, TreeView};
+
+/// The queues that are declared, by namespace and name.
+pub(super) type Queues = HashMap<(Arc<str>, Arc<str>), QueueKey>;
+
+/// A loaded tree.
+pub(super) struct Held {
+    pub(super) tree: ScheduleTree,
+    pub(super) sequence: Sequence,
+    /// The runs of its starts in progress on a queue.
+    pub(super) runs: Vec<(StartId, RunKey)>,
+    pub(super) action: Option<QueueTarget>,
+    pub(super) view: TreeView,
+}
+
+/// Where its runs go.
+#[derive(Clone)]
+pub(super) struct QueueTarget {
+    pub(super) queue: QueueKey,
+    pub(super) action: Arc<RunAction>,
+}
+
+impl Held {
+    /// Puts a stored tree together, or says what is wrong with it.
+    pub(super) fn open(stored: &StoredTree, queues: &Queues) -> Result<Held, String> {
+        let (tree, runs) = open_tree(stored)?;
+        let action = queue_target(tree.definition(), &stored.key, queues)?;
+        let view = view(&tree, &action);
+        Ok(Held { tree, sequence: stored.sequence, runs, action, view })
+    }
+
+    /// A tree that was just made.
+    pub(super) fn new(tree: ScheduleTree, queues: &Queues) -> Result<Held, String> {
+        let action = queue_target(tree.definition(), &tree.key().clone(), queues)?;
+        let view = view(&tree, &action);
+        Ok(Held { tree, sequence: Sequence(0), runs: Vec::new(), action, view })
+    }
+
+    /// What lists can ask for, as things are now.
+    pub(super) fn current_view(&self) -> TreeView {
+        view(&self.tree, &self.action)
+    }
+
+    /// The hot record, as things are now.
+    pub(super) fn encode(&mut self) -> Bytes {
+        let tree = &self.tree;
+        self.runs.retain(|(start, _)| tree.start(*start).is_some());
+        let state = TreeState { snapshot: tree.snapshot(), runs: std::mem::take(&mut self.runs) };
+        let bytes = encode_state(&state);
+        self.runs = state.runs;
+        bytes
+    }
+
+    pub(super) fn run_of(&self, start: StartId) -> Option<RunKey> {
+        self.runs.iter().find(|(of, _)| *of == start).map(|(_, run)| *run)
+    }
+}
+
+/// A stored tree, put together, with the runs of its starts in progress.
+pub(crate) fn open_tree(stored: &StoredTree) -> Result<(ScheduleTree, Vec<(StartId, RunKey)>), String> {
+    let schedule = decode_schedule(&stored.definition).map_err(|error| format!("definition: {error}"))?;
+    let definition = Definition::new(schedule, &stored.key, &Environment::default())
+        .map_err(|rejection| format!("definition: {rejection}"))?;
+    let TreeState { snapshot, runs } =
+        decode_state(&stored.state).map_err(|error| format!("state: {error}"))?;
+    let completion =
+        decode_completion(stored.completion.as_deref()).map_err(|error| format!("completion: {error}"))?;
+    let key = Arc::new(stored.key.clone());
+    Ok((ScheduleTree::restore(key, definition, completion, snapshot), runs))
+}
+
+/// Where the runs of a definition go.
+pub(super) fn queue_target(
+    definition: &Definition,
+    key: &ScheduleKey,
+    queues: &Queues,
+) -> Result<Option<QueueTarget>, String> {
+    let action = &definition.schedule().action;
+    match action.target {
+        Target::Outside => Ok(None),
+        Target::Queue => {
+            let action = decode_action(&action.payload).map_err(|error| format!("action: {error}"))?;
+            let queue = queues.get(&(key.namespace.clone(), action.queue.clone()));
+            let queue = *queue.ok_or_else(|| format!("queue {:?} is not declared", action.queue))?;
+            Ok(Some(QueueTarget { queue, action: Arc::new(action) }))
+        }
+    }
+}
+
+fn view(tree: &ScheduleTree, action: &Option<QueueTarget>) -> TreeView {
+    let lifespan = match tree.lifecycle() {
+        Lifecycle::Open => Lifespan::Open,
+        Lifecycle::Completed { .. } => Lifespan::Completed,
+        Lifecycle::Deleted { .. } => Lifespan::Deleted,
+    };
+    TreeView { lifespan, paused: tree.is_paused(), queue: action.as_ref().map(|target| target.queue) }
+}

@@ -1,0 +1,5 @@
+//! The engine, from one shard on a bench with virtual time to a whole node on a real store.
+
+mod bench;
+mod node;
+mod shard;

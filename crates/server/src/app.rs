@@ -1,0 +1,83 @@
+//! What every handler shares: the engine, who answers, and whether the server is stopping.
+
+use std::sync::Arc;
+
+use jiff::Timestamp;
+use punctual_core::{RequestId, ScheduleKey};
+use punctual_engine::{Engine, Happened};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, broadcast, watch};
+
+use crate::metrics::Requests;
+use crate::status::{Fault, STOPPING, TOO_MANY_WATCHERS};
+
+/// What every handler shares.
+pub(crate) struct App {
+    pub(crate) engine: Engine,
+    pub(crate) node: String,
+    /// `sqlite` or `memory`.
+    pub(crate) store: &'static str,
+    pub(crate) started_at: Timestamp,
+    pub(crate) requests: Requests,
+    pub(crate) connections: Arc<Semaphore>,
+    pub(crate) connections_max: usize,
+    pub(crate) watchers: Arc<Semaphore>,
+    pub(crate) watchers_max: usize,
+    pub(crate) stopping: watch::Sender<bool>,
+}
+
+/// A watcher's place and what it hears.
+pub(crate) struct Seat {
+    pub(crate) events: broadcast::Receiver<Happened>,
+    pub(crate) stopping: watch::Receiver<bool>,
+    _place: OwnedSemaphorePermit,
+}
+
+impl App {
+    /// Whether new waits are refused and old ones end.
+    pub(crate) fn is_stopping(&self) -> bool {
+        *self.stopping.borrow()
+    }
+
+    /// Ends when the server begins to stop.
+    pub(crate) async fn stop(&self) {
+        // The sender is in `self`, so waiting cannot fail.
+        let _ = self.stopping.subscribe().wait_for(|stopping| *stopping).await;
+    }
+
+    /// A place among the watchers, if there is one.
+    pub(crate) fn seat(&self) -> Result<Seat, Fault> {
+        if self.is_stopping() {
+            return Err(Fault::new(&STOPPING, "the server is stopping"));
+        }
+        let place = self.watchers.clone().try_acquire_owned();
+        let max = self.watchers_max;
+        let full =
+            |_| Fault::new(&TOO_MANY_WATCHERS, format!("{max} watchers are allowed, and all are there"));
+        Ok(Seat {
+            events: self.engine.watch(),
+            stopping: self.stopping.subscribe(),
+            _place: place.map_err(full)?,
+        })
+    }
+}
+
+/// Who asks without a namespace means this one.
+const NAMESPACE_DEFAULT: &str = "default";
+
+/// The namespace that a request means.
+pub(crate) fn namespace(given: &str) -> &str {
+    if given.is_empty() { NAMESPACE_DEFAULT } else { given }
+}
+
+/// The schedule that a request means.
+pub(crate) fn schedule_key(namespace_given: &str, schedule: &str) -> Result<ScheduleKey, Fault> {
+    if schedule.is_empty() {
+        return Err(Fault::field("schedule_id", "is empty, expected the name of a schedule"));
+    }
+    Ok(ScheduleKey::new(namespace(namespace_given), schedule))
+}
+
+/// The client's name for its request, or one that nobody else has.
+pub(crate) fn request_id(given: &str) -> RequestId {
+    if given.is_empty() { RequestId::new(&uuid::Uuid::new_v4().to_string()) } else { RequestId::new(given) }
+}

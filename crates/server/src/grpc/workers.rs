@@ -1,0 +1,109 @@
+//! What workers ask and report.
+
+use std::time::Duration;
+
+use futures_util::future::try_join_all;
+use jiff::SignedDuration;
+use punctual_api::v1;
+use punctual_engine::{Pulse, Report};
+
+use super::queues::addressed;
+use crate::app::{App, namespace};
+use crate::convert::payload;
+use crate::convert::run::{claimed, directive, end, log_text, report, run_key};
+use crate::convert::time::length;
+use crate::limits::{CLAIM_LEASE_MAX, CLAIM_LEASE_MIN, CLAIM_WAIT_MAX, REPORTS_MAX};
+use crate::status::{Fault, STOPPING};
+
+/// How long a claim that is being written may take when the server stops: its runs would wait for their lease.
+const CLAIM_GRACE: Duration = Duration::from_millis(100);
+
+pub(crate) async fn claim(app: &App, asked: v1::ClaimRequest) -> Result<v1::ClaimResponse, Fault> {
+    let wait = length("wait", asked.wait.as_ref())?.unwrap_or_default();
+    within("wait", wait, Duration::ZERO, CLAIM_WAIT_MAX)?;
+    let lease = length("lease", asked.lease.as_ref())?;
+    lease.map(|lease| within("lease", lease, CLAIM_LEASE_MIN, CLAIM_LEASE_MAX)).transpose()?;
+    named(&asked.worker_id)?;
+    if app.is_stopping() {
+        return Err(Fault::new(&STOPPING, "the server is stopping and hands out no more runs"));
+    }
+    let (place, most) = (namespace(&asked.namespace), asked.runs_max.max(1) as usize);
+    let taken = app.engine.claim(place, &asked.queue, &asked.worker_id, most, wait.unsigned_abs(), lease);
+    let mut taken = std::pin::pin!(taken);
+    let taken = tokio::select! {
+        taken = &mut taken => taken,
+        () = app.stop() => tokio::time::timeout(CLAIM_GRACE, taken).await.unwrap_or_else(|_| Ok(Vec::new())),
+    };
+    Ok(v1::ClaimResponse { runs: taken.map_err(addressed)?.iter().map(claimed).collect() })
+}
+
+pub(crate) async fn heartbeat(
+    app: &App,
+    asked: v1::HeartbeatRequest,
+) -> Result<v1::HeartbeatResponse, Fault> {
+    named(&asked.worker_id)?;
+    few(asked.runs.len())?;
+    let pulse = |beat: &v1::RunHeartbeat| {
+        Ok(Pulse {
+            run: run_key("run_id", &beat.run_id)?,
+            attempt: beat.token,
+            progress: payload::bytes("progress", beat.progress.as_ref())?,
+            log: log_text(&beat.log_lines, beat.token, app.engine.now())?,
+        })
+    };
+    let pulses = each(&asked.runs, pulse)?;
+    let answers = app.engine.heartbeat(&asked.worker_id, pulses, Duration::ZERO).await?;
+    Ok(v1::HeartbeatResponse { runs: answers.iter().map(directive).collect() })
+}
+
+pub(crate) async fn complete(app: &App, asked: v1::CompleteRequest) -> Result<v1::CompleteResponse, Fault> {
+    named(&asked.worker_id)?;
+    few(asked.runs.len())?;
+    let to_report = |done: &v1::RunCompletion| {
+        Ok(Report { run: run_key("run_id", &done.run_id)?, attempt: done.token, end: end(done.end.clone())? })
+    };
+    let reports = each(&asked.runs, to_report)?;
+    let last_words = |done: &v1::RunCompletion| {
+        let log = log_text(&done.log_lines, done.token, app.engine.now())?;
+        Ok(Pulse { run: run_key("run_id", &done.run_id)?, attempt: done.token, progress: None, log })
+    };
+    let mut pulses = each(&asked.runs, last_words)?;
+    pulses.retain(|pulse| !pulse.log.is_empty());
+    if !pulses.is_empty() {
+        app.engine.heartbeat(&asked.worker_id, pulses, Duration::ZERO).await?;
+    }
+    let recorded = reports.into_iter().map(|done| async move {
+        let run = done.run;
+        app.engine.report(done).await.map(|recorded| report(run, recorded))
+    });
+    Ok(v1::CompleteResponse { runs: try_join_all(recorded).await? })
+}
+
+fn each<W, C>(runs: &[W], convert: impl Fn(&W) -> Result<C, Fault>) -> Result<Vec<C>, Fault> {
+    let numbered = runs.iter().enumerate();
+    numbered
+        .map(|(place, run)| convert(run).map_err(|fault| fault.within(&format!("runs[{place}]"))))
+        .collect()
+}
+
+fn named(worker: &str) -> Result<(), Fault> {
+    match worker.is_empty() {
+        true => Err(Fault::field("worker_id", "is empty, expected the worker's own name")),
+        false => Ok(()),
+    }
+}
+
+fn few(runs: usize) -> Result<(), Fault> {
+    match runs <= REPORTS_MAX {
+        true => Ok(()),
+        false => Err(Fault::field("runs", format!("has {runs} runs, at most {REPORTS_MAX} are allowed"))),
+    }
+}
+
+fn within(field: &str, length: SignedDuration, least: Duration, most: Duration) -> Result<(), Fault> {
+    let found = length.unsigned_abs();
+    match (least..=most).contains(&found) {
+        true => Ok(()),
+        false => Err(Fault::field(field, format!("is {found:?}, expected {least:?} to {most:?}"))),
+    }
+}

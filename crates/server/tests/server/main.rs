@@ -1,0 +1,14 @@
+//! The server over the wire: real connections to a real server, over gRPC and over HTTP.
+
+mod bed;
+mod http;
+
+mod verbs;
+mod watching;
+mod workers;
+mod refusals;
+mod limits;
+mod configuration;
+mod lifecycle;
+mod surface;
+mod reference;

@@ -22,6 +22,11 @@ impl Answer {
         Answer { text, notes, exit_code: ExitCode::Answered }
     }
 
+    /// An answer that says nothing more: all was said on the way.
+    pub fn silent(exit_code: ExitCode) -> Answer {
+        Answer { text: String::new(), notes: Vec::new(), exit_code }
+    }
+
     /// Writes the text, then the notes.
     pub fn deliver(self) -> ExitCode {
         let mut stdout = io::stdout().lock();
@@ -43,5 +48,15 @@ pub fn complain(lines: &[String]) {
     let mut stderr = io::stderr().lock();
     for line in lines {
         let _ = writeln!(stderr, "{}", fault::printable(line));
+    }
+}
+
+/// Writes one line to stdout now, for commands that go on. False when nobody reads any more.
+pub fn say(line: &str) -> anyhow::Result<bool> {
+    let mut stdout = io::stdout().lock();
+    match writeln!(stdout, "{}", fault::printable(line)).and_then(|()| stdout.flush()) {
+        Ok(()) => Ok(true),
+        Err(error) if error.kind() == ErrorKind::BrokenPipe => Ok(false),
+        Err(error) => Err(anyhow::Error::new(error).context("cannot write to stdout")),
     }
 }

@@ -20,6 +20,11 @@ pub fn now() -> Result<Timestamp> {
     Ok(Timestamp::from_second(now.as_second()).unwrap_or(now))
 }
 
+/// The current instant to the nanosecond, for things that happen while a command goes on.
+pub fn moment() -> Timestamp {
+    Timestamp::now()
+}
+
 fn refused(text: &str) -> anyhow::Error {
     fault::new(
         format!("{NOW_VARIABLE} is not an instant, found `{text}`"),

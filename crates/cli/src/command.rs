@@ -8,6 +8,8 @@ use jiff::Timestamp;
 use punctual_spec::Zones;
 
 use crate::answer::Answer;
+use crate::exit_code;
+use crate::runtime;
 
 /// The end of a command's help: its examples, then what all commands share.
 macro_rules! after_help {
@@ -19,15 +21,23 @@ macro_rules! after_help {
     };
 }
 
+mod serve;
+mod schedule;
+mod run;
+mod queue;
+mod worker;
+
 mod preview;
 mod explain;
 mod lint;
 mod diff;
+
+mod config;
 mod completions;
 
-/// Shows when a schedule fires, in every time zone, before it does
+/// Starts things at the right time, exactly once, and can always say why it did or did not
 #[derive(Debug, Parser)]
-#[command(name = "punctual", version = version(), after_help = EXAMPLES)]
+#[command(name = "punctual", version = version(), after_help = examples())]
 pub struct Cli {
     #[command(subcommand)]
     pub command: Command,
@@ -35,19 +45,24 @@ pub struct Cli {
 
 const EXAMPLES: &str = "\
 Examples:
-  punctual preview '0 9 * * MON-FRI' --zone Europe/Berlin --count 10
-  punctual explain '0 30 9 ? * FRIL' --dialect quartz
-  punctual lint '30 2 * * *' --zone America/New_York
-  punctual diff '0 9 * * *' '0 9 * * MON-FRI'
-
-Exit codes: 0 answered, 1 lint has findings, 2 the input was refused.";
+  punctual serve --demo
+  punctual schedule list
+  punctual schedule create report '0 9 * * MON-FRI' --zone Europe/Berlin --queue mail
+  punctual worker --queue mail --exec './send-report.sh'
+  punctual preview '0 9 * * MON-FRI' --zone Europe/Berlin --count 10";
 
 #[derive(Debug, Subcommand)]
 pub enum Command {
+    Serve(Box<serve::ServeCommand>),
+    Schedule(schedule::ScheduleCommand),
+    Run(run::RunCommand),
+    Queue(queue::QueueCommand),
+    Worker(worker::WorkerCommand),
     Preview(preview::PreviewArgs),
     Explain(explain::ExplainArgs),
     Lint(lint::LintArgs),
     Diff(diff::DiffArgs),
+    Config(Box<config::ConfigCommand>),
     Completions(completions::CompletionsArgs),
 }
 
@@ -55,13 +70,25 @@ impl Command {
     /// Answers the command, as of `now`.
     pub fn run(self, now: Timestamp) -> Result<Answer> {
         match self {
+            Command::Serve(args) => runtime::for_a_server()?.block_on(args.run()),
+            Command::Schedule(args) => runtime::for_a_client()?.block_on(args.run(now)),
+            Command::Run(args) => runtime::for_a_client()?.block_on(args.run(now)),
+            Command::Queue(args) => runtime::for_a_client()?.block_on(args.run(now)),
+            Command::Worker(args) => runtime::for_a_client()?.block_on(args.run(now)),
             Command::Preview(args) => preview::preview(&args, now),
             Command::Explain(args) => explain::explain(&args, now),
             Command::Lint(args) => lint::lint(&args, now),
             Command::Diff(args) => diff::diff(&args, now),
+            Command::Config(args) => args.run(),
             Command::Completions(args) => completions::completions(&args),
         }
     }
+}
+
+/// Examples, then every exit code.
+fn examples() -> String {
+    let codes = exit_code::TABLE.iter().map(|(code, meaning)| format!("\n  {}  {meaning}", code.number()));
+    format!("{EXAMPLES}\n\nExit codes:{}", codes.collect::<String>())
 }
 
 /// The version, and that of the zone data: a wrong offset is as likely to be the latter's.

@@ -5,11 +5,13 @@ use std::fmt;
 use crate::answer;
 use crate::exit_code::ExitCode;
 
-/// Input that was refused before it became a spec.
+/// Input that was refused, or a wish that could not be met.
 #[derive(Debug)]
 struct Fault {
     message: String,
+    /// The way out; maybe empty.
     help: String,
+    exit_code: ExitCode,
 }
 
 impl fmt::Display for Fault {
@@ -22,13 +24,23 @@ impl std::error::Error for Fault {}
 
 /// A fault in the user's input, and the way out of it.
 pub fn new(message: impl Into<String>, help: impl Into<String>) -> anyhow::Error {
-    anyhow::Error::new(Fault { message: message.into(), help: help.into() })
+    ending(ExitCode::Fault, message, help)
+}
+
+/// A fault of another kind; the help may be empty.
+pub fn ending(exit_code: ExitCode, message: impl Into<String>, help: impl Into<String>) -> anyhow::Error {
+    anyhow::Error::new(Fault { message: message.into(), help: help.into(), exit_code })
 }
 
 /// Reports an error on stderr.
 pub fn deliver(error: &anyhow::Error) -> ExitCode {
     answer::complain(&[report(error)]);
-    ExitCode::Fault
+    exit_code(error)
+}
+
+/// What an error means to the shell.
+pub fn exit_code(error: &anyhow::Error) -> ExitCode {
+    error.root_cause().downcast_ref::<Fault>().map_or(ExitCode::Fault, |fault| fault.exit_code)
 }
 
 const PREFIX: &str = "error: ";
@@ -37,7 +49,8 @@ fn report(error: &anyhow::Error) -> String {
     let mut parts: Vec<String> = error.chain().map(ToString::to_string).collect();
     let root = error.root_cause();
     if let Some(fault) = root.downcast_ref::<Fault>() {
-        return indented(&format!("{}\nhelp: {}", parts.join(": "), fault.help));
+        let help = if fault.help.is_empty() { String::new() } else { format!("\nhelp: {}", fault.help) };
+        return indented(&format!("{}{help}", parts.join(": ")));
     }
     let Some(spec_error) = root.downcast_ref::<punctual_spec::Error>() else {
         return indented(&parts.join(": "));

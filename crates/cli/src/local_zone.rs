@@ -1,10 +1,15 @@
 //! The zone of a spec, as needed to read and to show local times.
 
+use std::{env, fs};
+
 use anyhow::Result;
 use jiff::Timestamp;
 use jiff::civil::DateTime;
 use jiff::tz::{AmbiguousOffset, Offset, TimeZone, TimeZoneDatabase};
 use punctual_spec::{Zone, Zones};
+
+/// A link to the zone's data, on systems that have one.
+const SYSTEM_ZONE_FILE: &str = "/etc/localtime";
 
 /// A time zone by name, or from TZif bytes under a label.
 #[derive(Clone, Debug)]
@@ -45,6 +50,22 @@ impl LocalZone {
         let name = Zone::from_tzif(name, bytes)?.name().to_owned();
         let zone = TimeZone::tzif(&name, bytes)?;
         Ok(LocalZone { name, zone })
+    }
+
+    /// The zone without surprises.
+    pub fn utc() -> LocalZone {
+        LocalZone { name: "UTC".to_owned(), zone: TimeZone::UTC }
+    }
+
+    /// The zone of the person at this machine: `TZ`, else the system's own, else UTC.
+    pub fn of_the_user() -> LocalZone {
+        let named = |name: &str| LocalZone::named(name.trim_start_matches(':')).ok();
+        if let Some(zone) = env::var("TZ").ok().and_then(|name| named(&name)) {
+            return zone;
+        }
+        let target = fs::read_link(SYSTEM_ZONE_FILE).ok();
+        let name = target.as_ref().and_then(|path| path.to_str()?.split_once("zoneinfo/"));
+        name.and_then(|(_, name)| named(name)).unwrap_or_else(LocalZone::utc)
     }
 
     pub fn name(&self) -> &str {

@@ -1,8 +1,15 @@
-//! The `punctual` command: shows when a schedule fires, says it in words, finds traps, compares two.
+//! The `punctual` command: a server, its client, a worker for any language, and previews of schedules.
 
 mod command;
 mod spec_args;
+mod schedule_args;
+mod server_args;
 mod request;
+
+mod session;
+mod wire;
+mod runtime;
+mod signals;
 
 mod instant;
 mod local_zone;
@@ -15,6 +22,9 @@ mod exit_code;
 
 mod clock;
 mod limits;
+
+#[cfg(test)]
+mod reference;
 
 use std::process::ExitCode;
 

@@ -7,6 +7,8 @@ use jiff::tz::Offset;
 pub mod table;
 pub mod json;
 pub mod relative;
+pub mod times;
+pub mod page;
 
 /// The formats of a command that lists.
 #[derive(Clone, Copy, Debug, ValueEnum)]
@@ -45,4 +47,15 @@ pub fn offset_text(offset: Offset) -> String {
         0 => format!("{sign}{hours:02}:{minutes:02}"),
         _ => format!("{sign}{hours:02}:{minutes:02}:{seconds:02}"),
     }
+}
+
+/// What went wrong, down to its cause: `transport error: tcp connect error: Connection refused` is only the last of these.
+pub fn causes(error: &dyn std::error::Error) -> String {
+    let mut last = error;
+    while let Some(source) = last.source() {
+        last = source;
+    }
+    let text = last.to_string();
+    // The number says nothing to people.
+    text.split(" (os error").next().unwrap_or(&text).to_lowercase()
 }

@@ -31,15 +31,52 @@ impl SpecArgs {
     pub fn request(&self, now: Timestamp) -> Result<Request> {
         self.options.request(&self.expressions, now)
     }
+
+    /// Reads and checks a spec that may be a part of one, or none at all. The zone is for local times, if no option names one.
+    pub fn part(&self, zone: &str, now: Timestamp) -> Result<Request> {
+        build::part(&self.options, &self.expressions, zone, now)
+    }
+
+    /// The fields of a spec that the options speak of, as an update mask names them.
+    pub fn fields(&self) -> Vec<&'static str> {
+        let SpecOptions { every, at, calendar, zone, tzif, gap, fold, .. } = &self.options;
+        let SpecOptions { exclude, exclude_date, exclude_dates, only_dates, business_closed, .. } =
+            &self.options;
+        let SpecOptions { start, end, jitter, .. } = &self.options;
+        let given = [
+            ("crons", !self.expressions.is_empty()),
+            ("intervals", !every.is_empty()),
+            ("times", !at.is_empty()),
+            ("calendar_texts", !calendar.is_empty()),
+            ("zone", zone.is_some() || tzif.is_some()),
+            ("zone_data", zone.is_some() || tzif.is_some()),
+            ("gap", gap.is_some()),
+            ("fold", fold.is_some()),
+            ("exclusion_crons", !exclude.is_empty()),
+            ("exclusion_dates", !exclude_date.is_empty() || exclude_dates.is_some()),
+            ("calendar_rules", only_dates.is_some()),
+            ("business_calendar", business_closed.is_some()),
+            ("start_time", start.is_some()),
+            ("end_time", end.is_some()),
+            ("jitter", jitter.is_some()),
+        ];
+        given.into_iter().filter(|(_, given)| *given).map(|(field, _)| field).collect()
+    }
+
+    /// Whether there is anything that could fire.
+    pub fn has_source(&self) -> bool {
+        let sources = ["crons", "intervals", "times", "calendar_texts"];
+        self.fields().iter().any(|field| sources.contains(field))
+    }
 }
 
 /// All options of a spec but the cron strings.
 #[derive(Debug, Args)]
 #[command(group = ArgGroup::new("date_files").multiple(true))]
 pub struct SpecOptions {
-    /// How to read cron strings
-    #[arg(long, value_name = "NAME", default_value = "temporal", help_heading = SOURCES)]
-    dialect: DialectName,
+    /// How to read cron strings [default: temporal]
+    #[arg(long, value_name = "NAME", help_heading = SOURCES)]
+    dialect: Option<DialectName>,
 
     /// Also fire every so often, as in 90m or 5h/45m
     #[arg(long, value_name = "DURATION[/PHASE]", help_heading = SOURCES)]
@@ -65,13 +102,13 @@ pub struct SpecOptions {
     #[arg(long, value_name = "FILE", help_heading = TIME_ZONE)]
     tzif: Option<PathBuf>,
 
-    /// What becomes of a local time that the clock skips
-    #[arg(long, value_name = "POLICY", default_value = "skip", help_heading = TIME_ZONE)]
-    gap: GapName,
+    /// What becomes of a local time that the clock skips [default: skip]
+    #[arg(long, value_name = "POLICY", help_heading = TIME_ZONE)]
+    gap: Option<GapName>,
 
-    /// What becomes of a local time that the clock repeats
-    #[arg(long, value_name = "POLICY", default_value = "both", help_heading = TIME_ZONE)]
-    fold: FoldName,
+    /// What becomes of a local time that the clock repeats [default: both]
+    #[arg(long, value_name = "POLICY", help_heading = TIME_ZONE)]
+    fold: Option<FoldName>,
 
     /// Never fire when this cron string does
     #[arg(long, value_name = "CRON", help_heading = EXCLUSIONS)]

@@ -20,7 +20,8 @@ pub fn text(from: Timestamp, to: Timestamp) -> String {
     }
 }
 
-fn distance(seconds: i64) -> String {
+/// A distance in at most two units.
+pub fn distance(seconds: i64) -> String {
     let days = seconds / DAY;
     match seconds {
         _ if days > DAYS_MAX => format!("{} years", days * 400 / 146_097),

@@ -4,7 +4,9 @@ use std::path::Path;
 
 use anyhow::{Context, Result, ensure};
 use jiff::{SignedDuration, Timestamp};
-use punctual_spec::{CalendarRule, Cron, Dialect, Environment, Interval, Roll, Spec, Zones, parse_duration};
+use punctual_spec::{
+    CalendarRule, Cron, Dialect, Environment, Fold, Gap, Interval, Roll, Spec, Zones, parse_duration,
+};
 
 use super::{SpecOptions, calendar, files};
 use crate::fault;
@@ -14,7 +16,32 @@ use crate::request::Request;
 
 pub fn request(options: &SpecOptions, expressions: &[String], now: Timestamp) -> Result<Request> {
     ensure_source(options, expressions)?;
+    build(options, expressions, "", now)
+}
+
+/// The same for a spec that the server keeps: it may be a part of one, and dates from a file become its own.
+pub fn part(options: &SpecOptions, expressions: &[String], zone: &str, now: Timestamp) -> Result<Request> {
+    ensure!(
+        options.seed.is_empty(),
+        fault::new("--seed is for previews", "a stored schedule draws jitter and H from its own name")
+    );
+    ensure!(
+        options.dialect.is_none() || !expressions.is_empty() || !options.exclude.is_empty(),
+        fault::new("--dialect says how to read cron strings, and there is none", "give the cron string too")
+    );
+    let mut request = build(options, expressions, zone, now)?;
+    if let (Some(path), None) = (&options.exclude_dates, options.roll) {
+        request.spec.exclusion_dates.extend(files::listed_dates("--exclude-dates", path)?);
+        request.spec.calendar_rules.retain(|rule| rule.calendar != path.display().to_string());
+    }
+    Ok(request)
+}
+
+fn build(options: &SpecOptions, expressions: &[String], zone: &str, now: Timestamp) -> Result<Request> {
     let mut spec = zoned(options, expressions)?;
+    if spec.zone.is_empty() {
+        spec.zone = zone.to_owned();
+    }
     let mut environment = Environment::default().with_seed(options.seed.as_str());
 
     // Local times need the zone, and a cron string may be what names it.
@@ -56,8 +83,9 @@ fn ensure_source(options: &SpecOptions, expressions: &[String]) -> Result<()> {
 
 /// The cron strings and the zone.
 fn zoned(options: &SpecOptions, expressions: &[String]) -> Result<Spec> {
-    let dialect: Dialect = options.dialect.into();
-    let mut spec = Spec::new().gap(options.gap.into()).fold(options.fold.into());
+    let dialect = dialect(options);
+    let (gap, fold) = (options.gap.map(Gap::from), options.fold.map(Fold::from));
+    let mut spec = Spec::new().gap(gap.unwrap_or_default()).fold(fold.unwrap_or_default());
     spec.crons = expressions.iter().map(|text| Cron::new(dialect, text.as_str())).collect();
     spec.zone = options.zone.clone().unwrap_or_default();
     if let Some(path) = &options.tzif {
@@ -67,6 +95,10 @@ fn zoned(options: &SpecOptions, expressions: &[String]) -> Result<Spec> {
         }
     }
     Ok(spec)
+}
+
+fn dialect(options: &SpecOptions) -> Dialect {
+    options.dialect.map(Dialect::from).unwrap_or_default()
 }
 
 /// Whether the arguments look like one cron string that was not quoted.
@@ -121,7 +153,7 @@ fn bounds(options: &SpecOptions, spec: &mut Spec, instants: &mut InstantReader<'
 }
 
 fn exclusions(options: &SpecOptions, spec: &mut Spec) -> Result<()> {
-    let dialect: Dialect = options.dialect.into();
+    let dialect = dialect(options);
     spec.exclusion_crons = options.exclude.iter().map(|text| Cron::new(dialect, text.as_str())).collect();
     for text in &options.exclude_date {
         let date = instant::date(text.trim()).ok_or_else(|| {

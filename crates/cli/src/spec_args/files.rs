@@ -13,8 +13,13 @@ use crate::fault;
 use crate::instant;
 use crate::limits::DATES_FILE_BYTES_MAX;
 
-/// Reads a file of dates. Blank lines do not count, nor does anything after a `#`.
+/// Reads a file of dates as a calendar.
 pub fn dates(option: &str, path: &Path) -> Result<NamedCalendar> {
+    Ok(NamedCalendar::new(listed_dates(option, path)?))
+}
+
+/// Reads a file of dates. Blank lines do not count, nor does anything after a `#`.
+pub fn listed_dates(option: &str, path: &Path) -> Result<Vec<Date>> {
     let place = || format!("{option} {}", path.display());
     let bytes = read(path, DATES_FILE_BYTES_MAX).with_context(place)?;
     let text = String::from_utf8(bytes).ok().with_context(|| format!("{} is not UTF-8 text", place()))?;
@@ -30,7 +35,7 @@ pub fn dates(option: &str, path: &Path) -> Result<NamedCalendar> {
         })?;
         dates.push(date);
     }
-    Ok(NamedCalendar::new(dates))
+    Ok(dates)
 }
 
 /// Reads time zone data, and no more than a zone can have.

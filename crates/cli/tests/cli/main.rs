@@ -4,10 +4,17 @@ use std::fs;
 use std::path::PathBuf;
 use std::process::{Command, Output};
 
+mod server;
+
 mod faults;
 mod preview;
 mod readme;
 mod words;
+
+mod refusals;
+mod schedules;
+mod serving;
+mod workers;
 
 /// The Friday before the clocks of Berlin go forward.
 const NOW: &str = "2026-03-27T12:00:00Z";

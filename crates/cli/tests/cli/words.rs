@@ -111,8 +111,23 @@ fn completions_and_version_are_there() {
 
 #[test]
 fn every_command_helps_with_examples() {
-    for name in ["preview", "explain", "lint", "diff", "completions"] {
-        let output = run(&[name, "--help"]);
-        assert!(text(&output.stdout).contains(&format!("Examples:\n  punctual {name} ")), "{name}");
+    let verbs = |noun: &str, verbs: &str| -> Vec<String> {
+        verbs.split(' ').map(|verb| format!("{noun} {verb}")).collect()
+    };
+    let schedule = "create describe list count update pause resume trigger backfill cancel-backfill skip unskip delete \
+                    preview why ledger watch";
+    let mut names = vec!["preview", "explain", "lint", "diff", "completions", "serve", "worker", "config"];
+    names.extend(["schedule", "run", "queue"]);
+    let mut names: Vec<String> = names.into_iter().map(str::to_owned).collect();
+    names.extend(verbs("schedule", schedule));
+    names.extend(verbs("run", "list describe cancel terminate logs"));
+    names.extend(verbs("queue", "create list describe"));
+    for name in names {
+        let mut args: Vec<&str> = name.split(' ').collect();
+        args.push("--help");
+        let output = run(&args);
+        assert!(text(&output.stdout).contains(&format!("Examples:\n  punctual {name}")), "{name}");
     }
+    let help = run(&["--help"]);
+    assert!(text(&help.stdout).contains("Exit codes:\n  0  it worked"), "{}", text(&help.stdout));
 }

@@ -1,0 +1,6 @@
+//! Between what people type and what goes over the wire.
+
+pub mod time;
+pub mod payload;
+pub mod spec;
+pub mod words;

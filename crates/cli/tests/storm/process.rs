@@ -1,0 +1,100 @@
+//! A server process that is started, killed, stopped for a while, and started again on the same port and file.
+
+use std::io::{BufRead, BufReader};
+use std::net::TcpListener;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use punctual_api::Client;
+
+pub struct Node {
+    child: Child,
+    path: PathBuf,
+    port: u16,
+    pub kills: usize,
+}
+
+fn command(path: &Path, port: u16) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_punctual"));
+    command.args(["serve", "--listen", &format!("127.0.0.1:{port}"), "--database"]);
+    command.arg(format!("sqlite:{}", path.display()));
+    command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null());
+    command
+}
+
+fn signal(pid: u32, name: &str) {
+    let status = Command::new("kill").args([name, &pid.to_string()]).status().unwrap();
+    assert!(status.success(), "kill {name} {pid}");
+}
+
+impl Node {
+    pub async fn start(path: &Path) -> Node {
+        // A port of our own, so that clients find the server again after a restart.
+        let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+        let child = command(path, port).spawn().unwrap();
+        let mut node = Node { child, path: path.into(), port, kills: 0 };
+        node.wait_until_ready().await;
+        node
+    }
+
+    pub fn address(&self) -> String {
+        format!("http://127.0.0.1:{}", self.port)
+    }
+
+    pub fn client(&self) -> Client {
+        Client::connect_lazy(&self.address()).unwrap()
+    }
+
+    /// The line that says that it is ready comes after the port is open.
+    async fn wait_until_ready(&mut self) {
+        let output = self.child.stdout.take().unwrap();
+        let ready = tokio::task::spawn_blocking(move || {
+            let mut line = String::new();
+            BufReader::new(output).read_line(&mut line).map(|_| line)
+        });
+        let line = tokio::time::timeout(Duration::from_secs(60), ready)
+            .await
+            .expect("ready in time")
+            .unwrap()
+            .unwrap();
+        assert!(!line.trim().is_empty(), "the server ended before it was ready: {:?}", self.child.try_wait());
+    }
+
+    pub fn kill(&mut self) {
+        self.child.kill().unwrap();
+        self.child.wait().unwrap();
+        self.kills += 1;
+    }
+
+    pub async fn restart(&mut self) {
+        self.child = command(&self.path, self.port).spawn().unwrap();
+        self.wait_until_ready().await;
+    }
+
+    /// Stops the process for a while, as a machine that was suspended.
+    pub async fn freeze(&mut self, length: Duration) {
+        signal(self.child.id(), "-STOP");
+        tokio::time::sleep(length).await;
+        signal(self.child.id(), "-CONT");
+    }
+
+    /// Another process on the same file is told so, and ends.
+    pub fn second_process_is_refused(&self) {
+        let mut second = command(&self.path, 0);
+        second.stderr(Stdio::piped());
+        let begun = Instant::now();
+        let output = second.output().unwrap();
+        let text = String::from_utf8_lossy(&output.stderr);
+        assert!(!output.status.success(), "a second process was let in");
+        assert!(text.contains("in use"), "{text}");
+        assert!(begun.elapsed() < Duration::from_secs(20));
+    }
+
+    /// Asks it to stop, and sees that it does.
+    pub async fn stop(mut self) {
+        signal(self.child.id(), "-TERM");
+        let status = tokio::task::spawn_blocking(move || self.child.wait()).await.unwrap().unwrap();
+        assert!(status.success(), "{status}");
+    }
+}

@@ -1,0 +1,200 @@
+//! What must be true afterwards: one outcome for every occurrence, one run for every start, policies kept.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::atomic::Ordering;
+
+use punctual_api::v1;
+
+use crate::process::Node;
+use crate::workers::Seen;
+use crate::{NAMESPACE, Plan};
+
+/// Compares ledger, runs and what workers received; gives the figures.
+pub async fn everything(node: &Node, plans: &[Plan], seen: &Seen) -> String {
+    let (mut occurrences, mut started, mut not_started) = (0, 0, BTreeMap::<&str, u64>::new());
+    let mut known_runs = BTreeMap::new();
+    for plan in plans {
+        let description = describe(node, &plan.name).await;
+        let runs = runs(node, &plan.name).await;
+        let ledger = ledger(node, &plan.name).await;
+        let outcomes = outcomes(plan, &description, &runs, &ledger);
+        occurrences += outcomes.len();
+        started += runs.len();
+        for entry in &ledger {
+            *not_started.entry(entry.verdict().as_str_name()).or_default() += entry.count;
+        }
+        check_overlap(plan, &runs, &ledger);
+        check_counters(plan, &description, &runs, &ledger);
+        known_runs.extend(runs.into_iter().map(|run| (run.run_id.clone(), run)));
+    }
+    check_received(&known_runs, seen);
+    let count = |counter: &std::sync::atomic::AtomicU64| counter.load(Ordering::Relaxed);
+    format!(
+        "{occurrences} occurrences: {started} started, not started {not_started:?}; 0 lost, 0 doubled, 0 unexplained; \
+         workers died {} times, hung {}, answered twice {}, were told to cancel {}, reported into the void {}, stale {}",
+        count(&seen.deaths),
+        count(&seen.hangs),
+        count(&seen.twice),
+        count(&seen.cancels),
+        count(&seen.lost_answers),
+        count(&seen.stale),
+    )
+}
+
+/// Every second that the schedule should have started at, from its creation to its pause, has exactly one outcome.
+fn outcomes(
+    plan: &Plan,
+    description: &v1::ScheduleDescription,
+    runs: &[v1::Run],
+    ledger: &[v1::LedgerEntry],
+) -> BTreeSet<i64> {
+    let created = description.created_at.as_ref().unwrap();
+    let paused = description.schedule.as_ref().unwrap().state.as_ref().unwrap().paused_at.as_ref().unwrap();
+    // Strictly after the creation, up to the pause.
+    let expected: BTreeSet<i64> =
+        (created.seconds + 1..=paused.seconds).filter(|second| second % plan.every_seconds == 0).collect();
+    let mut found: BTreeMap<i64, Vec<String>> = BTreeMap::new();
+    for run in runs {
+        let nominal = run.nominal_time.as_ref().unwrap();
+        assert_eq!(nominal.nanos, 0);
+        found.entry(nominal.seconds).or_default().push(format!("run {}", run.run_id));
+    }
+    for entry in ledger {
+        let (from, through) = (entry.from.as_ref().unwrap().seconds, entry.through.as_ref().unwrap().seconds);
+        let covered: Vec<i64> = (from..=through).filter(|second| second % plan.every_seconds == 0).collect();
+        assert_eq!(covered.len() as u64, entry.count, "{}: {entry:?}", plan.name);
+        for second in covered {
+            found.entry(second).or_default().push(format!("{:?}", entry.verdict()));
+        }
+    }
+    for (second, outcomes) in &found {
+        assert_eq!(outcomes.len(), 1, "{} at {second} has more than one outcome: {outcomes:?}", plan.name);
+        assert!(
+            expected.contains(second),
+            "{} at {second} should have no outcome, has {outcomes:?}",
+            plan.name
+        );
+    }
+    for second in &expected {
+        assert!(found.contains_key(second), "{} at {second} has no outcome", plan.name);
+    }
+    expected
+}
+
+fn instant(time: &Option<prost_types::Timestamp>) -> i128 {
+    let time = time.as_ref().expect("a time");
+    i128::from(time.seconds) * 1_000_000_000 + i128::from(time.nanos)
+}
+
+/// At no instant more runs than allowed, and nothing was skipped without a run in its way.
+fn check_overlap(plan: &Plan, runs: &[v1::Run], ledger: &[v1::LedgerEntry]) {
+    let intervals: Vec<(i128, i128)> =
+        runs.iter().map(|run| (instant(&run.created_at), instant(&run.closed_at))).collect();
+    if plan.overlap != v1::overlap::Policy::AllowAll {
+        for (began, _) in &intervals {
+            let beside = intervals.iter().filter(|(from, until)| from <= began && began < until).count();
+            assert!(
+                beside <= plan.concurrency as usize,
+                "{}: {beside} runs in progress at once, {} allowed",
+                plan.name,
+                plan.concurrency
+            );
+        }
+    }
+    for entry in ledger.iter().filter(|entry| entry.verdict() == v1::verdict::Word::Skipped) {
+        let decided = instant(&entry.decided_at);
+        let busy = intervals.iter().any(|(from, until)| *from <= decided && decided <= *until);
+        assert!(busy, "{}: skipped without a run in progress: {entry:?}", plan.name);
+    }
+}
+
+fn check_counters(
+    plan: &Plan,
+    description: &v1::ScheduleDescription,
+    runs: &[v1::Run],
+    ledger: &[v1::LedgerEntry],
+) {
+    let counters = description.counters.as_ref().unwrap();
+    assert_eq!(counters.started, runs.len() as u64, "{}", plan.name);
+    let not_started: u64 = ledger.iter().map(|entry| entry.count).sum();
+    let counted = counters.skipped
+        + counters.missed
+        + counters.dropped
+        + counters.paused
+        + counters.exhausted
+        + counters.superseded;
+    assert_eq!(counted, not_started, "{}", plan.name);
+}
+
+/// Workers received only runs that exist; what was acknowledged is kept; every success was received.
+fn check_received(runs: &BTreeMap<String, v1::Run>, seen: &Seen) {
+    let received = seen.received.lock().unwrap();
+    for (run_id, received) in received.iter() {
+        let run = runs.get(run_id).unwrap_or_else(|| panic!("run {run_id} was received, and is not there"));
+        assert_eq!(run.schedule_id, received.schedule);
+        assert_eq!(run.nominal_time.as_ref().unwrap().seconds, received.nominal_second);
+        assert!(received.attempts.iter().all(|attempt| *attempt <= run.attempt), "run {run_id}");
+    }
+    for (run_id, attempts) in seen.acknowledged.lock().unwrap().iter() {
+        let run = &runs[run_id];
+        assert!(
+            attempts.contains(&run.attempt),
+            "run {run_id}: attempt {attempts:?} was acknowledged, {} counts",
+            run.attempt
+        );
+        assert_eq!(run.state(), v1::run_state::Word::Closed);
+    }
+    for run in runs.values() {
+        assert_eq!(run.state(), v1::run_state::Word::Closed, "run {}", run.run_id);
+        if run.outcome() == v1::outcome::Word::Succeeded {
+            assert!(
+                received.contains_key(&run.run_id),
+                "run {} succeeded, and nobody received it",
+                run.run_id
+            );
+        }
+    }
+}
+
+async fn describe(node: &Node, name: &str) -> v1::ScheduleDescription {
+    let describe = v1::DescribeScheduleRequest { namespace: NAMESPACE.into(), schedule_id: name.into() };
+    node.client().schedules.describe(describe).await.unwrap().into_inner().description.unwrap()
+}
+
+async fn runs(node: &Node, name: &str) -> Vec<v1::Run> {
+    let (mut all, mut page_token) = (Vec::new(), String::new());
+    loop {
+        let list = v1::ListRunsRequest {
+            namespace: NAMESPACE.into(),
+            schedule_id: name.into(),
+            page_size: 500,
+            page_token,
+            ..Default::default()
+        };
+        let page = node.client().runs.list(list).await.unwrap().into_inner();
+        all.extend(page.runs);
+        page_token = page.next_page_token;
+        if page_token.is_empty() {
+            return all;
+        }
+    }
+}
+
+async fn ledger(node: &Node, name: &str) -> Vec<v1::LedgerEntry> {
+    let (mut all, mut page_token) = (Vec::new(), String::new());
+    loop {
+        let list = v1::ScheduleLedgerRequest {
+            namespace: NAMESPACE.into(),
+            schedule_id: name.into(),
+            page_size: 500,
+            page_token,
+            ..Default::default()
+        };
+        let page = node.client().schedules.ledger(list).await.unwrap().into_inner();
+        all.extend(page.entries);
+        page_token = page.next_page_token;
+        if page_token.is_empty() {
+            return all;
+        }
+    }
+}

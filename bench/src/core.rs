@@ -20,6 +20,7 @@ const CYCLES_GOAL: f64 = 500_000.0;
 const IDLE_BYTES_GOAL: usize = 600;
 
 pub fn run() -> Result<()> {
+    crate::allocator::start_counting();
     println!(
         "{:<28}{:>14}{:>22}{:>20}{:>14}",
         "steady-state starts", "cycles/s", "min-max", "transitions/s", "allocs/cycle"

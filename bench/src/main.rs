@@ -4,6 +4,7 @@ use anyhow::{Result, bail};
 
 mod allocator;
 mod core;
+mod embedded;
 mod measure;
 mod spec;
 
@@ -11,6 +12,10 @@ fn main() -> Result<()> {
     match std::env::args().nth(1).as_deref() {
         Some("spec") => spec::run(),
         Some("core") => core::run(),
-        other => bail!("expected a benchmark (spec, core), found {other:?}"),
+        Some("embedded") => embedded::run(std::env::args().nth(2).as_deref()),
+        Some("embedded-idle") => {
+            embedded::idle::measure(std::env::args().nth(2).as_deref().unwrap_or_default())
+        }
+        other => bail!("expected a benchmark (spec, core, embedded), found {other:?}"),
     }
 }

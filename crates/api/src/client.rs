@@ -29,7 +29,7 @@ const KEEP_ALIVE_TIMEOUT: Duration = Duration::from_secs(10);
 /// # async fn example() -> Result<(), Box<dyn std::error::Error>> {
 /// use punctual_api::{Client, v1};
 ///
-/// let mut client = Client::connect("127.0.0.1:7800").await?;
+/// let mut client = Client::connect("127.0.0.1:7233").await?;
 /// let info = client.server.info(v1::InfoRequest {}).await?.into_inner();
 /// assert!(!info.version.is_empty());
 /// # Ok(())

@@ -32,6 +32,10 @@ use clap::Parser;
 
 use command::Cli;
 
+/// Records are made on one thread and dropped on another, which the system's allocator is slow at.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 fn main() -> ExitCode {
     let cli = Cli::parse();
     let exit_code = match clock::now().and_then(|now| cli.command.run(now)) {

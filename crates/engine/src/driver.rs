@@ -9,7 +9,7 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender};
 use std::time::Duration;
 
 use jiff::{SignedDuration, Timestamp};
-use punctual_core::{Answer, Dispatched};
+use punctual_core::{Answer, Dispatched, Seen, Sighting};
 use punctual_store::Store;
 use tokio::runtime::Handle;
 use tokio::sync::oneshot;
@@ -165,6 +165,14 @@ impl Driver {
                 let assignment =
                     Assignment { ticket: None, target: Target::Tree(tree), work, runs: Vec::new(), tries: 0 };
                 let _ = sender.send(Message::Submit(Box::new(assignment), None));
+            }
+            Effect::Check { tree, start, run: None } => {
+                // A start on a queue becomes a run in the transition that starts it: without a run, nothing was started.
+                let sighting = Sighting { start, seen: Seen::Gone };
+                let work = Work::Change(Verb::Reconcile(vec![sighting]));
+                let target = Target::Tree(tree);
+                let told = Assignment { ticket: None, target, work, runs: Vec::new(), tries: 0 };
+                let _ = sender.send(Message::Submit(Box::new(told), None));
             }
             other => self.outlet.take(other, self.clock.now()),
         }

@@ -17,7 +17,7 @@ use tokio::sync::broadcast;
 use tokio::task::JoinHandle;
 
 pub use queues::QueueSettings;
-pub use read::{Described, WhyAnswer};
+pub use read::{Described, Listed, WhyAnswer};
 pub use runs::{RunPage, RunSearch, RunView};
 pub use schedules::NewSchedule;
 

@@ -19,7 +19,7 @@ pub use clock::{Clock, SystemClock};
 pub use config::EngineConfig;
 pub use desk::{AttemptEnd, Claimed, Directive, Pulse, PulseAnswer, Recorded, Report};
 pub use engine::{
-    Described, Engine, Health, NewSchedule, QueueSettings, RunPage, RunSearch, RunView, WhyAnswer,
+    Described, Engine, Health, Listed, NewSchedule, QueueSettings, RunPage, RunSearch, RunView, WhyAnswer,
 };
 pub use error::EngineError;
 pub use metrics::{Counter, Histogram, Metrics, Spread};

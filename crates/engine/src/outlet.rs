@@ -65,7 +65,7 @@ impl Outlet {
             Effect::Stop { tree, start, run, kind } => {
                 let _ = self.runs.send(RunNews::Stop { tree, start, run, kind });
             }
-            // A run on a queue is known to the database: it is never silent for its schedule.
+            // A run on a queue is known to the database: it is never silent for its schedule, and needs no looking after.
             Effect::Check { .. } => {}
             Effect::Noted { key, at, note, run } => {
                 tracing::debug!(namespace = %key.namespace, schedule_id = %key.schedule, ?note, "noted");

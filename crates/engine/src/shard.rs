@@ -75,6 +75,12 @@ impl Default for Settings {
     }
 }
 
+/// Keys that one transition may need: one for each run that it makes, or for the tree itself.
+fn keys_per_transition(limits: &Limits) -> i64 {
+    // Worlds without a bound on dispatches are bounded by their buffers.
+    limits.dispatches_max.clamp(1, 2_000) as i64
+}
+
 /// Loads on their way at a time.
 const LOADS_IN_FLIGHT_MAX: usize = 2;
 
@@ -189,7 +195,7 @@ impl Shard {
 
     /// Below this many keys no unit is built: one unit may make as many runs as one transition dispatches.
     fn has_keys(&self) -> bool {
-        self.keys.end - self.keys.start >= 2 * self.limits.dispatches_max.min(1_000) as i64
+        self.keys.end - self.keys.start >= keys_per_transition(&self.limits)
     }
 
     /// No more timers than one batch can take: a herd is worked off batch by batch.
@@ -250,9 +256,11 @@ impl Shard {
     }
 
     fn reserve_keys(&mut self, effects: &mut Vec<Effect>) {
-        if !self.keys_asked && self.keys.end - self.keys.start < self.settings.keys_min {
+        // Fewer than a transition needs would never be enough.
+        let least = self.settings.keys_min.max(2 * keys_per_transition(&self.limits));
+        if !self.keys_asked && self.keys.end - self.keys.start < least {
             self.keys_asked = true;
-            effects.push(Effect::Reserve { count: (self.settings.keys_min * 2) as u32 });
+            effects.push(Effect::Reserve { count: (least * 2) as u32 });
         }
     }
 

@@ -17,7 +17,7 @@ pub use settings::{Known, SETTINGS};
 /// What is in force.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Config {
-    /// Where to listen. Default 127.0.0.1:7800: nobody else can reach it, since there is no authentication yet.
+    /// Where to listen. Default 127.0.0.1:7233: nobody else can reach it, since there is no authentication yet.
     pub listen: SocketAddr,
     /// `sqlite:<path>` or `memory:`. Default `sqlite:punctual.db`, beside where the server is started.
     pub database: String,
@@ -236,7 +236,7 @@ impl Default for Config {
     fn default() -> Config {
         let engine = EngineConfig::default();
         Config {
-            listen: SocketAddr::from(([127, 0, 0, 1], 7800)),
+            listen: SocketAddr::from(([127, 0, 0, 1], 7233)),
             database: "sqlite:punctual.db".into(),
             durability: Synchronous::Full,
             insecure: false,

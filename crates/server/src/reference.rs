@@ -113,7 +113,7 @@ fn configuration() -> String {
     }
     text.push_str(
         "\nIn the file, texts are quoted, numbers and booleans are not:\n\n\
-         ```toml\nlisten = \"127.0.0.1:7800\"\ndatabase = \"sqlite:/var/lib/punctual/punctual.db\"\nrun_retention = \"30d\"\nwatchers_max = 200\n```\n",
+         ```toml\nlisten = \"127.0.0.1:7233\"\ndatabase = \"sqlite:/var/lib/punctual/punctual.db\"\nrun_retention = \"30d\"\nwatchers_max = 200\n```\n",
     );
     text
 }

@@ -4,11 +4,16 @@ use std::collections::BTreeMap;
 use std::fmt;
 
 use jiff::SignedDuration;
-use punctual_core::{Lifecycle, NotStarted, Origin, OverlapPolicy, Phase, StartId, Verdict};
+use punctual_core::{
+    BufferedStart, Lifecycle, NotStarted, Origin, OverlapPolicy, Phase, StartId, Supersede, Verdict,
+};
+use punctual_engine::{Verb, Work};
+use punctual_store::record::{decode_schedule, encode_schedule};
+use punctual_store::{RunWrite, Store, TreeKey, TreeRef, Unit};
 
+use crate::chronicle::{Sent, Tale, snapshot};
 use crate::oracle::Oracle;
-use crate::store::Stored;
-use crate::workload::Order;
+use crate::store::at_once;
 use crate::world::World;
 
 /// A promise that was broken, and how.
@@ -26,23 +31,25 @@ impl fmt::Display for Violation {
     }
 }
 
-fn broken(promise: &'static str, seen: impl Into<String>) -> Result<(), Violation> {
+/// A broken promise.
+pub(crate) fn broken(promise: &'static str, seen: impl Into<String>) -> Result<(), Violation> {
     Err(Violation { promise, seen: seen.into() })
 }
 
 /// Policies hold under faults: as a run truly begins, no more than allowed are truly in progress beside it.
-pub fn check_run_began(world: &World, schedule: usize, start: StartId) -> Result<(), Violation> {
-    let description = world.tree(schedule).describe(&world.limits);
-    let overlap_of = |id: StartId| {
-        description.starts.in_progress.iter().find(|start| start.id == id).map(|start| start.overlap)
+pub fn check_run_began(world: &World, tree: TreeKey, start: StartId) -> Result<(), Violation> {
+    let Some(tale) = world.chronicle.tales.get(&tree) else {
+        return broken("exactly one start", format!("{start} began without a schedule"));
     };
-    if overlap_of(start) == Some(OverlapPolicy::AllowAll) {
+    let starts = tale.snapshot().starts;
+    let overlaps =
+        |id: StartId| starts.iter().any(|start| start.id == id && start.overlap == OverlapPolicy::AllowAll);
+    if overlaps(start) {
         return Ok(());
     }
-    let running = world.dispatcher.runs(schedule).filter(|(_, run)| run.ended.is_none());
-    let exclusive =
-        running.filter(|(id, _)| overlap_of(*id).is_some_and(|overlap| overlap != OverlapPolicy::AllowAll));
-    let (count, most) = (exclusive.count(), world.store.schedules[schedule].concurrency_max as usize);
+    let running = starts.iter().filter(|start| world.dispatcher.is_running(tree, start.id));
+    let exclusive = running.filter(|start| start.overlap != OverlapPolicy::AllowAll);
+    let (count, most) = (exclusive.count(), tale.concurrency_max as usize);
     if count > most {
         return broken(
             "policies hold under faults",
@@ -52,30 +59,72 @@ pub fn check_run_began(world: &World, schedule: usize, start: StartId) -> Result
     Ok(())
 }
 
-/// Repeating is harmless: a request is obeyed once, however often it arrives.
-pub fn check_obeyed_once(stored: &mut Stored, order: &Order) -> Result<(), Violation> {
-    if !stored.obeyed.insert(order.request().clone()) {
-        return broken("repeating is harmless", format!("{order:?} was obeyed twice"));
+/// Policies hold under faults: while a schedule is paused, nothing of its spec is called for the first time.
+pub fn check_paused(tale: &Tale, sent: &Sent, unit: &Unit) -> Result<(), Violation> {
+    let moves_pause = |(work, _): &(Work, _)| matches!(work, Work::Change(Verb::Pause(_) | Verb::Resume(_)));
+    let Some(write) = unit.tree.as_ref().filter(|_| tale.view.paused) else { return Ok(()) };
+    let before = tale.snapshot();
+    let over = |pause: &punctual_core::PauseState| pause.until.is_some_and(|until| until <= sent.at);
+    if before.pause.as_ref().is_none_or(over) || sent.done.iter().any(moves_pause) {
+        return Ok(());
     }
-    Ok(())
+    let called = |start: &BufferedStart| matches!(start.phase, Phase::Ready { sent_at: Some(_), .. });
+    let called_before = |id: StartId| before.starts.iter().any(|start| start.id == id && called(start));
+    let after = snapshot(&write.state).starts;
+    let outside = after.iter().filter(|start| called(start) && !called_before(start.id));
+    let queued = unit.runs.iter().filter_map(|write| match write {
+        RunWrite::Insert(made) => made.origin.map(|(_, start)| start),
+        _ => None,
+    });
+    let mut ids = outside.map(|start| start.id).chain(queued);
+    match ids.find(|id| !id.is_manual()) {
+        Some(id) => {
+            broken("policies hold under faults", format!("{id} is started though the schedule is paused"))
+        }
+        None => Ok(()),
+    }
 }
 
 /// After the faults, when all is quiet: nothing doubled, nothing silent, nothing stuck, and the oracle agrees.
 pub fn check_quiet(world: &World) -> Result<(), Violation> {
-    for schedule in 0..world.store.schedules.len() {
-        let verdicts = ledger(world, schedule)?;
-        check_runs(world, schedule, &verdicts)?;
-        check_counters(world, schedule)?;
-        check_oracle(world, schedule, &verdicts)?;
-        check_alive(world, schedule)?;
+    for (tree, tale) in &world.chronicle.tales {
+        check_stored(world, *tree, tale)?;
+        let verdicts = ledger(tale)?;
+        check_runs(world, *tree, tale, &verdicts)?;
+        check_counters(tale)?;
+        check_oracle(world, tale, &verdicts)?;
+        check_alive(world, *tree, tale)?;
     }
-    Ok(())
+    let began = world.healed_at.unwrap_or(world.now);
+    let mut left = at_once(world.store.live_runs(None, usize::MAX)).into_iter();
+    match left.find(|run| run.made.created_at < began) {
+        Some(run) => broken("nothing is stuck", format!("a run is left behind: {run:?}")),
+        None => Ok(()),
+    }
+}
+
+/// What was written is what is there.
+fn check_stored(world: &World, tree: TreeKey, tale: &Tale) -> Result<(), Violation> {
+    let found = world.store.load_now(&[TreeRef::Key(tree)]).pop().flatten();
+    let same = match (&found, tale.retired) {
+        (None, retired) => retired,
+        (Some(_), true) => false,
+        (Some(found), false) => {
+            let definition = decode_schedule(&found.definition).ok();
+            found.sequence.0 == tale.sequence
+                && found.state == tale.state
+                && definition.map(|schedule| encode_schedule(&schedule))
+                    == Some(encode_schedule(tale.definition.schedule()))
+                && tale.view.paused == tale.snapshot().pause.is_some()
+        }
+    };
+    if same { Ok(()) } else { broken("what is written is kept", format!("{tree}: {found:?}")) }
 }
 
 /// Nothing silent, nothing twice: the ledger, one occurrence at a time.
-fn ledger(world: &World, schedule: usize) -> Result<BTreeMap<StartId, Verdict>, Violation> {
+fn ledger(tale: &Tale) -> Result<BTreeMap<StartId, Verdict>, Violation> {
     let mut verdicts = BTreeMap::new();
-    for (entry, definition) in &world.store.schedules[schedule].ledger {
+    for (entry, definition) in &tale.ledger {
         let single = entry.from == entry.through;
         let before = entry.from - SignedDuration::from_nanos(1);
         let range =
@@ -100,29 +149,24 @@ fn ledger(world: &World, schedule: usize) -> Result<BTreeMap<StartId, Verdict>, 
 /// Exactly one start: a run for every start that the ledger knows, and no other.
 fn check_runs(
     world: &World,
-    schedule: usize,
+    tree: TreeKey,
+    tale: &Tale,
     verdicts: &BTreeMap<StartId, Verdict>,
 ) -> Result<(), Violation> {
-    let started: Vec<StartId> =
-        verdicts.iter().filter(|(_, verdict)| **verdict == Verdict::Started).map(|(id, _)| *id).collect();
-    let on_its_way: Vec<StartId> = world
-        .tree(schedule)
-        .describe(&world.limits)
-        .starts
-        .in_progress
-        .iter()
-        .map(|start| start.id)
-        .collect();
-    for (start, _) in world.dispatcher.runs(schedule) {
-        if started.binary_search(&start).is_err() && !on_its_way.contains(&start) {
-            broken(
-                "exactly one start",
-                format!("{start} ran, but its verdict is {:?}", verdicts.get(&start)),
-            )?;
+    let on_its_way = tale.snapshot().starts;
+    // A deleted schedule does not ask after its calls any more: what nobody answered for counts as not started.
+    let unheard = Verdict::NotStarted(NotStarted::Superseded(Supersede::Delete));
+    for (start, _) in world.dispatcher.runs(tree) {
+        let verdict = verdicts.get(&start);
+        let explained = verdict == Some(&Verdict::Started)
+            || on_its_way.iter().any(|found| found.id == start)
+            || (tale.retired && verdict == Some(&unheard));
+        if !explained {
+            broken("exactly one start", format!("{start} ran, but its verdict is {verdict:?}"))?;
         }
     }
-    for start in started {
-        if !world.dispatcher.knows(schedule, start) {
+    for (start, _) in verdicts.iter().filter(|(_, verdict)| **verdict == Verdict::Started) {
+        if !world.dispatcher.knows(tree, *start) {
             broken("exactly one start", format!("{start} is said to have started, but never ran"))?;
         }
     }
@@ -130,19 +174,10 @@ fn check_runs(
 }
 
 /// Counters and ledger cannot disagree.
-fn check_counters(world: &World, schedule: usize) -> Result<(), Violation> {
-    let counters = world.tree(schedule).describe(&world.limits).counters;
-    let counted = [
-        counters.started,
-        counters.skipped,
-        counters.missed,
-        counters.dropped,
-        counters.paused,
-        counters.exhausted,
-        counters.superseded,
-    ];
+fn check_counters(tale: &Tale) -> Result<(), Violation> {
+    let counted = tale.snapshot().counters;
     let mut written = [0; 7];
-    for (entry, _) in &world.store.schedules[schedule].ledger {
+    for (entry, _) in &tale.ledger {
         let place = match entry.verdict {
             Verdict::Started => 0,
             Verdict::NotStarted(NotStarted::Skipped(_)) => 1,
@@ -152,7 +187,7 @@ fn check_counters(world: &World, schedule: usize) -> Result<(), Violation> {
             Verdict::NotStarted(NotStarted::Exhausted) => 5,
             Verdict::NotStarted(NotStarted::Superseded(_)) => 6,
         };
-        written[place] += entry.count;
+        written[place] += entry.count as u32;
     }
     if counted != written {
         broken("counters agree with the ledger", format!("counted {counted:?}, written {written:?}"))?;
@@ -161,72 +196,65 @@ fn check_counters(world: &World, schedule: usize) -> Result<(), Violation> {
 }
 
 /// The naive scheduler, told the same story, comes to the same end.
-fn check_oracle(
-    world: &World,
-    schedule: usize,
-    verdicts: &BTreeMap<StartId, Verdict>,
-) -> Result<(), Violation> {
-    let stored = &world.store.schedules[schedule];
-    let mut oracle = Oracle::new(
-        stored.first_definition.clone(),
-        stored.created_at,
-        stored.remaining_actions,
-        world.limits.clone(),
-    );
-    for (now, event) in &stored.log {
+fn check_oracle(world: &World, tale: &Tale, verdicts: &BTreeMap<StartId, Verdict>) -> Result<(), Violation> {
+    let mut oracle = Oracle::default();
+    oracle.limits.clone_from(&world.limits);
+    for (now, event) in &tale.log {
         oracle.apply(*now, event.clone());
     }
     let promise = "the oracle agrees";
-    for (id, expected) in oracle.verdicts() {
+    for (id, expected) in &oracle.verdicts {
         if verdicts.get(id) != Some(expected) {
             broken(promise, format!("{id} should be {expected:?}, is {:?}", verdicts.get(id)))?;
         }
     }
-    if let Some((id, found)) = verdicts.iter().find(|(id, _)| !oracle.verdicts().contains_key(id)) {
+    if let Some((id, found)) = verdicts.iter().find(|(id, _)| !oracle.verdicts.contains_key(id)) {
         broken(promise, format!("{id} should be undecided, is {found:?}"))?;
     }
-    let description = stored.tree.describe(&world.limits);
-    let ids =
-        |starts: &[punctual_core::BufferedStart]| starts.iter().map(|start| start.id).collect::<Vec<_>>();
-    if ids(&description.starts.buffered) != oracle.waiting() {
-        broken(
-            promise,
-            format!("{:?} should wait, {:?} do", oracle.waiting(), ids(&description.starts.buffered)),
-        )?;
+    let description = tale.tree().describe(&world.limits);
+    let starts = [(false, &description.starts.buffered), (true, &description.starts.in_progress)];
+    for (in_progress, found) in starts {
+        let (expected, found) = (oracle.ids(in_progress), ids(found));
+        if expected != found {
+            let where_to = if in_progress { "in progress" } else { "waiting" };
+            broken(promise, format!("{expected:?} should be {where_to}, {found:?} are"))?;
+        }
     }
-    if ids(&description.starts.in_progress) != oracle.in_progress() {
-        let found = ids(&description.starts.in_progress);
-        broken(promise, format!("{:?} should be in progress, {found:?} are", oracle.in_progress()))?;
+    let instant = SignedDuration::from_nanos(1);
+    let left = oracle.backfills.iter().map(|(key, (backfill, ..))| (*key, backfill.from - instant));
+    let found = description.backfills.iter().map(|backfill| (backfill.key, backfill.watermark));
+    if !left.clone().eq(found.clone()) {
+        let (left, found) = (left.collect::<Vec<_>>(), found.collect::<Vec<_>>());
+        broken(promise, format!("backfills should be at {left:?}, are at {found:?}"))?;
     }
-    if description.pause.is_some() != oracle.is_paused()
-        || description.remaining_actions != oracle.remaining()
-    {
-        broken(
-            promise,
-            format!("paused {}, remaining {:?} expected", oracle.is_paused(), oracle.remaining()),
-        )?;
+    let expected = (oracle.pause.is_some(), oracle.remaining);
+    if (description.pause.is_some(), description.remaining_actions) != expected {
+        broken(promise, format!("paused and remaining should be {expected:?}"))?;
     }
     Ok(())
 }
 
+fn ids(starts: &[BufferedStart]) -> Vec<StartId> {
+    starts.iter().map(|start| start.id).collect()
+}
+
 /// Alive: nothing is due and undecided, and nothing in progress is a ghost.
-fn check_alive(world: &World, schedule: usize) -> Result<(), Violation> {
-    let tree = world.tree(schedule);
-    let description = tree.describe(&world.limits);
+fn check_alive(world: &World, tree: TreeKey, tale: &Tale) -> Result<(), Violation> {
+    let description = tale.tree().describe(&world.limits);
     let patience = SignedDuration::from_mins(2);
     let promise = "nothing is stuck";
-    if description.lifecycle == Lifecycle::Open
-        && let Some(timer) = description.timer.filter(|timer| *timer + patience < world.now)
-    {
+    if let Some(timer) = description.timer.filter(|timer| !tale.retired && *timer + patience < world.now) {
         broken(promise, format!("a timer of {timer} was not heeded by {}", world.now))?;
     }
     for start in &description.starts.in_progress {
-        let ghost = match (start.phase, world.dispatcher.ended(schedule, start.id)) {
+        let ghost = match (start.phase, world.dispatcher.ended(tree, start.id)) {
             (_, Some(ended)) => ended.at + world.limits.reconcile_after + patience < world.now,
             (Phase::Ready { sent_at: Some(sent), .. }, None) => {
                 sent + world.limits.reconcile_after + patience < world.now
             }
-            (Phase::Doubtful { ask_at, .. }, None) => ask_at + patience < world.now,
+            (Phase::Doubtful { ask_at, .. }, None) => {
+                world.doubtful.contains(&(tree, start.id)) || ask_at + patience < world.now
+            }
             _ => false,
         };
         if ghost && description.lifecycle == Lifecycle::Open {
@@ -242,6 +270,6 @@ fn check_alive(world: &World, schedule: usize) -> Result<(), Violation> {
 
 /// How many occurrences of the spec a world has decided.
 pub fn occurrences(world: &World) -> u64 {
-    let entries = world.store.schedules.iter().flat_map(|stored| &stored.ledger);
+    let entries = world.chronicle.tales.values().flat_map(|tale| &tale.ledger);
     entries.filter(|(entry, _)| entry.origin == Origin::Spec).map(|(entry, _)| entry.count).sum()
 }

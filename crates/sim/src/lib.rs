@@ -1,7 +1,8 @@
 //! The world around a schedule, without a real clock, network or database.
 //!
-//! [`bed`] is the world by hand, for scenarios that read as stories. [`world`] is the world from a seed: nodes, clocks,
-//! a store and a dispatcher with faults, run by [`swarm`]'s knobs, judged by [`checker`] and by the naive [`oracle`].
+//! [`bed`] is the world by hand, for scenarios that read as stories. [`world`] is the world from a seed: nodes that run the
+//! engine's own shard, clocks, a store, a dispatcher and workers with faults, run by [`swarm`]'s knobs. The [`chronicle`]
+//! keeps what was committed; [`checker`] and the naive [`oracle`] judge it.
 
 pub mod bed;
 
@@ -11,6 +12,7 @@ pub mod workload;
 pub mod store;
 pub mod dispatcher;
 
+pub mod chronicle;
 pub mod story;
 pub mod oracle;
 pub mod checker;
@@ -52,7 +54,7 @@ pub fn simulate(seed: u64) -> Result<Summary, Violation> {
     let mut world = World::new(Knobs::draw(seed));
     let began = world.now;
     world.run()?;
-    let schedules = world.store.schedules.len() as u64;
+    let schedules = world.schedules() as u64;
     Ok(Summary {
         worlds: 1,
         commits: world.commits,

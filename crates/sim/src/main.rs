@@ -1,8 +1,11 @@
 //! `cargo sim -- <seed>` runs one world and prints its knobs; `cargo sim -- --minutes 10` runs worlds for that long.
 
 use std::process::ExitCode;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
+use punctual_sim::checker::Violation;
 use punctual_sim::swarm::Knobs;
 use punctual_sim::{Summary, simulate};
 
@@ -17,15 +20,16 @@ fn main() -> ExitCode {
     let words: Vec<String> = std::env::args().skip(1).collect();
     let words: Vec<&str> = words.iter().map(String::as_str).collect();
     let number = |text: &str| text.parse::<u64>().ok();
+    let began = Instant::now();
     match &words[..] {
         ["--minutes", minutes] if number(minutes).is_some() => {
             let length = Duration::from_secs(60 * number(minutes).unwrap_or(1));
-            many(1, |began, _| began.elapsed() < length)
+            many(1, |_| began.elapsed() < length)
         }
         ["--worlds", worlds, rest @ ..] if number(worlds).is_some() => {
             let worlds = number(worlds).unwrap_or(1);
             let first = rest.first().and_then(|seed| number(seed)).unwrap_or(1);
-            many(first, |_, done| done < worlds)
+            many(first, |seed| seed < first + worlds)
         }
         [seed] if number(seed).is_some() => one(number(seed).unwrap_or(1)),
         _ => {
@@ -42,26 +46,40 @@ fn one(seed: u64) -> ExitCode {
             eprintln!("holds: {}", told(summary));
             ExitCode::SUCCESS
         }
-        Err(violation) => {
-            eprintln!("broken: {violation}\nrepeat with: cargo sim -- {seed}");
-            ExitCode::FAILURE
-        }
+        Err(violation) => tell_broken(seed, &violation),
     }
 }
 
-fn many(first: u64, goes_on: impl Fn(Instant, u64) -> bool) -> ExitCode {
+fn tell_broken(seed: u64, violation: &Violation) -> ExitCode {
+    eprintln!("broken: {violation}\nrepeat with: cargo sim -- {seed}");
+    ExitCode::FAILURE
+}
+
+/// Worlds are independent: each processor takes the next seed. Of several broken ones the first is told.
+fn many(first: u64, goes_on: impl Fn(u64) -> bool + Sync) -> ExitCode {
     let began = Instant::now();
-    let mut total = Summary::default();
-    let mut seed = first;
-    while goes_on(began, total.worlds) {
-        match simulate(seed) {
-            Ok(summary) => total.add(summary),
-            Err(violation) => {
-                eprintln!("broken: {violation}\nrepeat with: cargo sim -- {seed}");
-                return ExitCode::FAILURE;
+    let (next, found) = (AtomicU64::new(first), AtomicBool::new(false));
+    let total = Mutex::new((Summary::default(), Vec::new()));
+    let work = || {
+        while !found.load(Ordering::Relaxed) {
+            let seed = next.fetch_add(1, Ordering::Relaxed);
+            if !goes_on(seed) {
+                return;
+            }
+            let outcome = simulate(seed);
+            found.fetch_or(outcome.is_err(), Ordering::Relaxed);
+            let mut total = total.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+            match outcome {
+                Ok(summary) => total.0.add(summary),
+                Err(violation) => total.1.push((seed, violation)),
             }
         }
-        seed += 1;
+    };
+    let threads = std::thread::available_parallelism().map_or(1, usize::from);
+    std::thread::scope(|scope| (0..threads).for_each(|_| drop(scope.spawn(work))));
+    let (total, broken) = total.into_inner().unwrap_or_else(|poisoned| poisoned.into_inner());
+    if let Some((seed, violation)) = broken.iter().min_by_key(|(seed, _)| *seed) {
+        return tell_broken(*seed, violation);
     }
     let seconds = began.elapsed().as_secs_f64();
     let years = total.schedule_seconds as f64 / (365.25 * 86_400.0);

@@ -3,497 +3,302 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use jiff::{SignedDuration, Timestamp};
+use Phase::{Deferred, Doubtful, Ready, Running, Waiting};
+use jiff::Timestamp;
 use punctual_core::{
-    CatchupCount, Definition, Dispatched, Limits, Miss, NotStarted, OnResume, Origin, Outcome, OverlapPolicy,
-    Policies, Skip, StartId, Supersede, Target, Verdict,
+    Backfill, CatchupCount, Definition, Limits, Miss, NotStarted, OnResume, Origin, Outcome,
+    OverlapPolicy as Overlap, Policies, RequestKey, Skip, StartId, Supersede, Target, Verdict,
 };
-use punctual_spec::Occurrence;
 
-use crate::story::Event;
+use crate::story::{Event, Report};
 
-#[derive(Clone, Copy, Debug, PartialEq)]
+mod backfills;
+
+#[derive(Clone, Copy, PartialEq)]
 enum Phase {
     Waiting,
     Deferred,
-    Ready {
-        attempt: u32,
-        not_before: Timestamp,
-        sent_at: Option<Timestamp>,
-    },
+    /// The attempt, when the dispatcher is called, and whether it was called before and said nothing.
+    Ready(u32, Timestamp, bool),
     /// Given up, unless it runs after all.
-    Doubtful {
-        reason: NotStarted,
-    },
+    Doubtful(NotStarted),
     Running,
 }
 
-#[derive(Clone, Debug)]
+#[derive(Clone, Copy)]
 struct Start {
     id: StartId,
     due_time: Timestamp,
-    overlap: OverlapPolicy,
+    overlap: Overlap,
     phase: Phase,
 }
 
-impl Start {
-    fn holds_place(&self) -> bool {
-        matches!(self.phase, Phase::Ready { .. } | Phase::Doubtful { .. } | Phase::Running)
-    }
-}
-
-/// What one schedule should be after the events so far.
-#[derive(Clone, Debug)]
-pub struct Oracle {
-    definition: Arc<Definition>,
+/// What one schedule should be after the events so far, from the update that defines it to its deletion.
+#[derive(Default)]
+pub(crate) struct Oracle {
+    pub(crate) limits: Limits,
+    pub(crate) verdicts: BTreeMap<StartId, Verdict>,
+    /// The inner time is when the pause ends by itself.
+    pub(crate) pause: Option<Option<Timestamp>>,
+    pub(crate) remaining: Option<u32>,
+    /// What is left of each, when its next pass is, and how often there was no room, counted from one.
+    pub(crate) backfills: BTreeMap<RequestKey, (Backfill, Timestamp, u32)>,
+    definition: Option<Arc<Definition>>,
     policies: Policies,
-    limits: Limits,
     /// Every occurrence with a nominal time up to here was decided or enqueued.
     watermark: Timestamp,
     marked: BTreeSet<Timestamp>,
-    /// The inner time is when the pause ends by itself.
-    pause: Option<Option<Timestamp>>,
-    remaining: Option<u32>,
+    paced_until: Timestamp,
     failures_in_a_row: u32,
-    deleted: bool,
     /// All starts that have no end yet, in the order of being asked for.
     starts: Vec<Start>,
-    verdicts: BTreeMap<StartId, Verdict>,
 }
 
 impl Oracle {
-    /// A schedule that has just been created.
-    pub fn new(
-        definition: Arc<Definition>,
-        created_at: Timestamp,
-        remaining: Option<u32>,
-        limits: Limits,
-    ) -> Oracle {
-        Oracle {
-            policies: definition.schedule().policies.clone(),
-            definition,
-            limits,
-            watermark: created_at,
-            marked: BTreeSet::new(),
-            pause: None,
-            remaining,
-            failures_in_a_row: 0,
-            deleted: false,
-            starts: Vec::new(),
-            verdicts: BTreeMap::new(),
-        }
-    }
-
-    /// What became of every start and every occurrence that was decided.
-    pub fn verdicts(&self) -> &BTreeMap<StartId, Verdict> {
-        &self.verdicts
-    }
-
-    /// The starts that wait for the overlap policy or for a run to end.
-    pub fn waiting(&self) -> Vec<StartId> {
-        self.starts.iter().filter(|start| !start.holds_place()).map(|start| start.id).collect()
-    }
-
-    /// The starts that are ready or running, in the order of being asked for.
-    pub fn in_progress(&self) -> Vec<StartId> {
-        self.starts.iter().filter(|start| start.holds_place()).map(|start| start.id).collect()
-    }
-
-    /// Whether the schedule is paused.
-    pub fn is_paused(&self) -> bool {
-        self.pause.is_some()
-    }
-
-    /// How many starts of the spec may still happen.
-    pub fn remaining(&self) -> Option<u32> {
-        self.remaining
-    }
-
     /// One event: what was due is decided as things were, then the change is made, then what follows is decided.
-    pub fn apply(&mut self, now: Timestamp, event: Event) {
+    pub(crate) fn apply(&mut self, now: Timestamp, event: Event) {
         self.settle(now);
-        self.change(now, event);
-        self.settle(now);
-    }
-
-    fn change(&mut self, now: Timestamp, event: Event) {
         match event {
-            Event::Dispatched(id, result) => self.record_dispatched(now, id, result),
-            Event::Completed { start, outcome } => self.record_completed(start, outcome),
-            Event::Sighted { start, running } => self.record_sighted(start, running),
-            _ if self.deleted => {}
-            Event::Wake => {}
-            Event::Pause { until } => self.pause = Some(until),
-            Event::Resume { on_resume } => self.resume(now, on_resume.unwrap_or(self.policies.on_resume)),
-            Event::Trigger { key, overlap } => self.enqueue(now, Origin::Request(key), now, overlap),
-            Event::Backfill { key, from, through, overlap } => {
-                // Ranges are open on the left, and the first time is included.
-                let definition = self.definition.clone();
-                for occurrence in definition.compiled().iterate(from - SignedDuration::from_nanos(1), through)
-                {
-                    self.enqueue(occurrence.nominal_time, Origin::Request(key), now, overlap);
-                }
-            }
+            Event::Reported(id, report) => self.record(now, id, report),
+            Event::Pause(until) => self.pause = Some(until),
+            Event::Resume(how) if self.pause.is_some() => self.resume(now, how),
+            Event::Resume(_) | Event::Wake => {}
+            Event::Trigger(id, overlap) => self.enqueue(id, now, overlap),
+            Event::Backfill(key, backfill) => drop(self.backfills.insert(key, (backfill, now, 1))),
             Event::Skip(nominal_time) => drop(self.marked.insert(nominal_time)),
-            Event::UpdatePolicies(policies) => {
-                self.policies = policies;
-                self.ask_deferred_again();
+            Event::Update(definition, new_spec) => {
+                if new_spec {
+                    self.take_due(now, true);
+                    (self.watermark, self.marked) = (now, BTreeSet::new());
+                }
+                self.policies = definition.schedule().policies.clone();
+                self.definition = Some(definition);
+                self.ask_again(|_| true);
             }
-            Event::UpdateSpec(definition) => self.update_spec(now, definition),
             Event::SetRemaining(remaining) => {
-                if self.remaining == Some(0) && !self.is_paused() {
-                    self.reject_due(now, NotStarted::Exhausted);
+                if self.pause.is_none() {
+                    self.take_due(now, false);
                 }
                 self.remaining = remaining;
-                self.ask_deferred_again();
+                self.ask_again(|_| true);
             }
             Event::Delete => {
-                self.reject_held_back(now);
-                for id in self.waiting() {
-                    self.discard(id, NotStarted::Superseded(Supersede::Delete));
-                }
-                self.deleted = true;
+                self.take_due(now, false);
+                let waiting = self.ids(false).into_iter();
+                waiting.for_each(|id| self.reject(id, NotStarted::Superseded(Supersede::Delete)));
+                self.backfills.clear();
+                self.definition = None;
+            }
+            Event::Retire => {
+                let starts = self.starts.clone().into_iter();
+                let unanswered = starts.filter(|start| start.phase != Running).map(|start| start.id);
+                unanswered.for_each(|id| self.reject(id, NotStarted::Superseded(Supersede::Delete)));
             }
         }
+        self.settle(now);
+    }
+
+    /// The starts that are ready or running, or else those that wait, in the order of being asked for.
+    pub(crate) fn ids(&self, in_progress: bool) -> Vec<StartId> {
+        let wanted = |start: &&Start| matches!(start.phase, Waiting | Deferred) != in_progress;
+        self.starts.iter().filter(wanted).map(|start| start.id).collect()
     }
 
     fn settle(&mut self, now: Timestamp) {
-        if self.deleted {
-            return;
-        }
+        let Some(definition) = self.definition.clone() else { return };
         if self.pause.flatten().is_some_and(|until| until <= now) {
-            self.resume(now, self.policies.on_resume);
+            self.resume(now, None);
         }
-        self.generate(now);
-        loop {
+        if self.pause.is_none() && self.remaining != Some(0) {
+            self.take_due(now, false);
+        }
+        self.take_backfills(now, &definition);
+        self.call_dispatcher(now, definition.schedule().action.target);
+        while self.starts.iter().any(|start| start.phase == Waiting) {
             self.decide_waiting(now);
-            self.send_ready(now);
-            if self.starts.iter().all(|start| start.phase != Phase::Waiting) {
-                break;
-            }
+            self.call_dispatcher(now, definition.schedule().action.target);
         }
     }
 
-    fn window(&self) -> SignedDuration {
-        self.limits.catchup_window(self.policies.catchup_window)
+    fn deadline(&self, due_time: Timestamp) -> Timestamp {
+        due_time + self.limits.catchup_window(self.policies.catchup_window)
     }
 
-    fn due(&self, now: Timestamp) -> Vec<Occurrence> {
-        // An occurrence is never due before its nominal time.
-        let nominal_passed = self.definition.compiled().iterate(self.watermark, now);
-        nominal_passed.filter(|occurrence| occurrence.due_time <= now).collect()
+    fn room(&self) -> usize {
+        let in_buffer = self.limits.buffered_starts_max.saturating_sub(self.ids(false).len());
+        in_buffer.min(self.limits.starts_max.saturating_sub(self.starts.len()))
     }
 
-    fn generate(&mut self, now: Timestamp) {
-        if self.is_paused() || self.remaining == Some(0) {
-            return;
-        }
-        let due = self.due(now);
-        let oldest_due_time = now - self.window();
-        let in_window = due.iter().filter(|occurrence| occurrence.due_time >= oldest_due_time).count();
-        let wanted = match self.policies.catchup_count {
-            CatchupCount::All => in_window,
-            CatchupCount::Latest(count) => in_window.min(count as usize),
+    /// What has come due becomes a start, or is told why not. With a spec ends what jitter still holds back.
+    fn take_due(&mut self, now: Timestamp, spec_ends: bool) {
+        let Some(definition) = self.definition.clone() else { return };
+        let passed = definition.compiled().iterate(self.watermark, now);
+        let due: Vec<_> = passed.filter(|occurrence| spec_ends || occurrence.due_time <= now).collect();
+        let old = due.iter().filter(|occurrence| self.deadline(occurrence.due_time) < now).count();
+        let unwanted = match self.policies.catchup_count {
+            CatchupCount::All => old,
+            CatchupCount::Latest(count) => old.max(due.len().saturating_sub(count as usize)),
         };
         let mut full = false;
-        let unwanted = due.len() - wanted;
         for (index, occurrence) in due.iter().enumerate() {
-            let Occurrence { nominal_time, due_time, .. } = *occurrence;
-            let id = StartId::new(nominal_time, Origin::Spec);
-            let marked = self.marked.remove(&nominal_time);
-            self.watermark = nominal_time;
-            if due_time < oldest_due_time {
-                self.reject(id, NotStarted::Missed(Miss::Window));
-            } else if index < unwanted {
-                self.reject(id, NotStarted::Missed(Miss::Count));
-            } else if full {
-                self.reject(id, NotStarted::Dropped);
-            } else if marked {
-                self.reject(id, NotStarted::Skipped(Skip::User));
-            } else if self.waiting().len() < self.limits.buffered_starts_max
-                && self.starts.len() < self.limits.starts_max
-            {
-                self.enqueue(nominal_time, Origin::Spec, due_time, None);
-            } else {
-                // From here on all are dropped, marked or not.
-                full = true;
-                self.reject(id, NotStarted::Dropped);
-            }
-        }
-    }
-
-    fn enqueue(
-        &mut self,
-        nominal_time: Timestamp,
-        origin: Origin,
-        due_time: Timestamp,
-        overlap: Option<OverlapPolicy>,
-    ) {
-        let id = StartId::new(nominal_time, origin);
-        if self.starts.iter().all(|start| start.id != id) {
-            let overlap = overlap.unwrap_or(self.policies.overlap);
-            self.starts.push(Start { id, due_time, overlap, phase: Phase::Waiting });
-        }
-    }
-
-    /// Decides what has come due and was not taken.
-    fn reject_due(&mut self, now: Timestamp, reason: NotStarted) {
-        for occurrence in self.due(now) {
-            self.reject(StartId::new(occurrence.nominal_time, Origin::Spec), reason);
-            self.marked.remove(&occurrence.nominal_time);
-            self.watermark = occurrence.nominal_time;
-        }
-    }
-
-    /// The same, for the reason that it was not taken.
-    fn reject_held_back(&mut self, now: Timestamp) {
-        if self.is_paused() {
-            self.reject_due(now, NotStarted::Paused);
-        } else if self.remaining == Some(0) {
-            self.reject_due(now, NotStarted::Exhausted);
-        }
-    }
-
-    fn resume(&mut self, now: Timestamp, on_resume: OnResume) {
-        if !self.is_paused() {
-            return;
-        }
-        if on_resume == OnResume::Skip {
-            self.reject_due(now, NotStarted::Paused);
-        }
-        self.pause = None;
-        self.failures_in_a_row = 0;
-    }
-
-    fn update_spec(&mut self, now: Timestamp, definition: Arc<Definition>) {
-        self.reject_held_back(now);
-        // What is left has a nominal time that has passed, and jitter holds it back.
-        for occurrence in self.definition.clone().compiled().iterate(self.watermark, now) {
             let id = StartId::new(occurrence.nominal_time, Origin::Spec);
-            self.reject(id, NotStarted::Superseded(Supersede::Update));
+            let marked = self.marked.remove(&occurrence.nominal_time);
+            self.watermark = occurrence.nominal_time;
+            // From the first one without room on all are dropped, marked or not.
+            full |= index >= unwanted && !marked && self.room() == 0;
+            match index {
+                _ if occurrence.due_time > now => self.reject(id, NotStarted::Superseded(Supersede::Update)),
+                _ if self.pause.is_some() => self.reject(id, NotStarted::Paused),
+                _ if self.remaining == Some(0) => self.reject(id, NotStarted::Exhausted),
+                _ if index < old => self.reject(id, NotStarted::Missed(Miss::Window)),
+                _ if index < unwanted => self.reject(id, NotStarted::Missed(Miss::Count)),
+                _ if full => self.reject(id, NotStarted::Dropped),
+                _ if marked => self.reject(id, NotStarted::Skipped(Skip::User)),
+                _ => self.enqueue(id, occurrence.due_time, None),
+            }
         }
-        self.watermark = self.watermark.max(now);
-        self.marked.clear();
-        self.policies = definition.schedule().policies.clone();
-        self.definition = definition;
-        self.ask_deferred_again();
     }
 
+    fn enqueue(&mut self, id: StartId, due_time: Timestamp, overlap: Option<Overlap>) {
+        let overlap = overlap.unwrap_or(self.policies.overlap);
+        self.starts.push(Start { id, due_time, overlap, phase: Waiting });
+    }
+
+    fn resume(&mut self, now: Timestamp, on_resume: Option<OnResume>) {
+        if on_resume.unwrap_or(self.policies.on_resume) == OnResume::Skip {
+            self.take_due(now, false);
+        }
+        (self.pause, self.failures_in_a_row) = (None, 0);
+    }
+
+    /// Why a start may not happen now. A first call that was made is made again, whatever has changed since.
+    fn obstacle(&self, start: &Start, now: Timestamp) -> Option<NotStarted> {
+        let late = self.deadline(start.due_time) < now;
+        match start.phase {
+            _ if start.id.is_manual() => None,
+            Ready(1, _, true) => None,
+            Ready(2.., _, false) if late => Some(NotStarted::Missed(Miss::StartFailed)),
+            Waiting | Deferred | Ready(1, ..) if late => Some(NotStarted::Missed(Miss::Window)),
+            _ if self.pause.is_some() => Some(NotStarted::Paused),
+            Waiting | Deferred if self.remaining == Some(0) => Some(NotStarted::Exhausted),
+            _ => None,
+        }
+    }
+
+    /// The walk of the overlap policies over all that ask for a place.
     fn decide_waiting(&mut self, now: Timestamp) {
-        if self.starts.iter().all(|start| start.phase != Phase::Waiting) {
-            return;
-        }
-        let window = self.window();
-        for start in self.starts.clone() {
-            let again = start.phase == Phase::Deferred && start.overlap == OverlapPolicy::BufferOne;
-            if !(start.phase == Phase::Waiting || again) || start.id.is_manual() {
-                continue;
-            }
-            let reason = match () {
-                () if start.due_time + window < now => NotStarted::Missed(Miss::Window),
-                () if self.is_paused() => NotStarted::Paused,
-                () if self.remaining == Some(0) => NotStarted::Exhausted,
-                () => continue,
-            };
-            self.discard(start.id, reason);
-        }
-        if self.starts.iter().any(|start| start.phase == Phase::Waiting) {
-            self.resolve_overlap(now);
-        }
-    }
-
-    /// The walk of the overlap policies over all that asks for a place.
-    fn resolve_overlap(&mut self, now: Timestamp) {
-        let held = self.in_progress().len();
+        let held = self.ids(true).len();
         let free = (self.policies.concurrency as usize).saturating_sub(held);
-        let (mut overlapping, mut chosen, mut kept) = (Vec::new(), Vec::new(), Vec::new());
-        let (mut skipped, mut superseded) = (Vec::new(), Vec::new());
-        let mut stop_requested = false;
-        for start in &self.starts {
-            match start.phase {
-                Phase::Waiting => {}
-                Phase::Deferred if start.overlap == OverlapPolicy::BufferOne => {}
-                _ => continue,
-            }
-            match start.overlap {
-                OverlapPolicy::AllowAll => overlapping.push(start.id),
-                _ if chosen.len() < free => chosen.push(start.id),
-                OverlapPolicy::Skip => skipped.push(start.id),
-                OverlapPolicy::BufferOne if kept.is_empty() => kept.push(start.id),
-                OverlapPolicy::BufferOne => skipped.push(start.id),
-                OverlapPolicy::BufferAll => kept.push(start.id),
-                OverlapPolicy::CancelOther | OverlapPolicy::TerminateOther if held > 0 => {
-                    stop_requested = true;
-                    kept.push(start.id);
-                }
-                OverlapPolicy::CancelOther | OverlapPolicy::TerminateOther => {
-                    superseded.extend(chosen.pop());
-                    chosen.push(start.id);
-                }
-            }
-        }
-        if stop_requested {
-            superseded.append(&mut overlapping);
-        }
-        for id in skipped {
-            self.discard(id, NotStarted::Skipped(Skip::Overlap));
-        }
-        for id in superseded {
-            self.discard(id, NotStarted::Superseded(Supersede::LaterStart));
-        }
-        for id in kept {
-            self.set_phase(id, Phase::Deferred);
-        }
-        for id in overlapping.into_iter().chain(chosen) {
-            // One that is about to start may use up the last action.
-            let is_spec_ready = |start: &&Start| {
-                start.holds_place() && start.phase != Phase::Running && !start.id.is_manual()
-            };
-            let promised = self.starts.iter().filter(is_spec_ready).count();
-            let used_up = self.remaining.is_some_and(|remaining| remaining as usize <= promised);
-            let phase = match used_up && !id.is_manual() {
-                true => Phase::Deferred,
-                false => Phase::Ready { attempt: 1, not_before: now, sent_at: None },
-            };
-            self.set_phase(id, phase);
-        }
-    }
-
-    /// Hands what is ready to the dispatcher, again if it has not answered for long.
-    fn send_ready(&mut self, now: Timestamp) {
+        let superseded = NotStarted::Superseded(Supersede::LaterStart);
+        let (mut beside, mut chosen, mut kept, mut stops) = (Vec::new(), Vec::<Start>::new(), false, false);
         for start in self.starts.clone() {
-            let Phase::Ready { attempt, not_before, sent_at } = start.phase else { continue };
-            let send_at = sent_at.map_or(not_before, |sent_at| sent_at + self.limits.reconcile_after);
-            if now < send_at {
-                continue;
+            // One that was kept under buffer-one is looked at again, to defend its place.
+            let defends = start.phase == Deferred && start.overlap == Overlap::BufferOne;
+            let stopping = matches!(start.overlap, Overlap::CancelOther | Overlap::TerminateOther);
+            match start.overlap {
+                _ if start.phase != Waiting && !defends => {}
+                _ if let Some(reason) = self.obstacle(&start, now) => self.reject(start.id, reason),
+                Overlap::AllowAll => beside.push(start),
+                _ if chosen.len() < free => chosen.push(start),
+                Overlap::Skip => self.reject(start.id, NotStarted::Skipped(Skip::Overlap)),
+                Overlap::BufferOne if kept => self.reject(start.id, NotStarted::Skipped(Skip::Overlap)),
+                _ if stopping && held == 0 => {
+                    chosen.pop().into_iter().for_each(|earlier| self.reject(earlier.id, superseded));
+                    chosen.push(start);
+                }
+                _ => {
+                    (kept, stops) = (true, stops || stopping);
+                    self.set_phase(start.id, Deferred);
+                }
             }
-            let late = sent_at.is_none() && now > start.due_time + self.window();
-            let held_back = attempt > 1 && self.is_paused();
-            let reason = match attempt {
-                _ if start.id.is_manual() => None,
-                1 if late => Some(NotStarted::Missed(Miss::Window)),
-                _ if late => Some(NotStarted::Missed(Miss::StartFailed)),
-                _ if held_back => Some(NotStarted::Paused),
-                _ => None,
-            };
-            if let Some(reason) = reason {
-                self.set_phase(start.id, Phase::Doubtful { reason });
-            } else if self.definition.schedule().action.target == Target::Queue {
-                self.mark_running(start.id);
-            } else {
-                self.set_phase(start.id, Phase::Ready { attempt, not_before, sent_at: Some(now) });
+        }
+        for Start { id, due_time, overlap, .. } in beside.into_iter().chain(chosen) {
+            // Those that are about to start may use up the last actions.
+            let on_its_way = |start: &&Start| matches!(start.phase, Ready(..) | Doubtful(_));
+            let promised =
+                self.starts.iter().filter(on_its_way).filter(|start| !start.id.is_manual()).count();
+            let used_up = self.remaining.is_some_and(|left| left as usize <= promised);
+            match self.policies.catchup_pace {
+                _ if stops && overlap == Overlap::AllowAll => self.reject(id, superseded),
+                _ if id.is_manual() => self.set_phase(id, Ready(1, now, false)),
+                _ if used_up => self.set_phase(id, Deferred),
+                Some(pace) if due_time + self.limits.catchup_window_min < now => {
+                    self.set_phase(id, Ready(1, self.paced_until.max(now), false));
+                    self.paced_until = self.paced_until.max(now) + pace;
+                }
+                _ => self.set_phase(id, Ready(1, now, false)),
             }
         }
     }
 
-    fn record_dispatched(&mut self, now: Timestamp, id: StartId, result: Dispatched) {
-        let Some(start) = self.starts.iter().find(|start| start.id == id) else { return };
-        let attempt = match start.phase {
-            Phase::Ready { attempt, .. } => attempt,
-            Phase::Doubtful { .. } if matches!(result, Dispatched::Started { .. }) => 0,
+    fn call_dispatcher(&mut self, now: Timestamp, target: Target) {
+        for start in self.starts.clone() {
+            let Ready(attempt, call_time, _) = start.phase else { continue };
+            match self.obstacle(&start, now) {
+                _ if call_time > now => {}
+                Some(reason) => self.set_phase(start.id, Doubtful(reason)),
+                None if target == Target::Queue => self.mark_running(start.id),
+                None => self.set_phase(start.id, Ready(attempt, now + self.limits.reconcile_after, true)),
+            }
+        }
+    }
+
+    /// What is said of a start from outside; it counts if the start has not moved on.
+    fn record(&mut self, now: Timestamp, id: StartId, report: Report) {
+        let Some(start) = self.starts.iter().find(|start| start.id == id).copied() else { return };
+        let outcome = match (start.phase, report) {
+            (Ready(..) | Doubtful(_), Report::Started | Report::Ended(_))
+            | (Doubtful(_), Report::Running) => {
+                self.mark_running(id); // the end may be heard of before the start
+                return self.record(now, id, report);
+            }
+            (Doubtful(reason), Report::Gone) => return self.reject(id, reason),
+            (Ready(..), Report::Refused) => return self.reject(id, NotStarted::Missed(Miss::Refused)),
+            (Ready(attempt, ..), Report::Failed) => {
+                let again = now + self.limits.backoff(attempt, id.nominal_ms as u64);
+                let given_up = Doubtful(NotStarted::Missed(Miss::StartFailed));
+                let late = again > self.deadline(start.due_time);
+                return self.set_phase(id, if late { given_up } else { Ready(attempt + 1, again, false) });
+            }
+            (Running, Report::Gone) => Outcome::Failed,
+            (Running, Report::Ended(outcome)) => outcome,
             _ => return,
         };
-        let deadline = start.due_time + self.window();
-        match result {
-            Dispatched::Started { .. } => self.mark_running(id),
-            Dispatched::Refused => {
-                self.leave(id);
-                self.reject(id, NotStarted::Missed(Miss::Refused));
-            }
-            Dispatched::Failed => {
-                let not_before = now + self.limits.backoff(attempt, id.nominal_ms as u64);
-                if not_before > deadline {
-                    let reason = NotStarted::Missed(Miss::StartFailed);
-                    self.set_phase(id, Phase::Doubtful { reason });
-                } else {
-                    self.set_phase(id, Phase::Ready { attempt: attempt + 1, not_before, sent_at: None });
-                }
-            }
-        }
-    }
-
-    fn record_completed(&mut self, id: StartId, outcome: Outcome) {
-        let Some(start) = self.starts.iter().find(|start| start.id == id && start.holds_place()) else {
-            return;
-        };
-        if start.phase != Phase::Running {
-            // Its end was heard of before its start.
-            self.mark_running(id);
-        }
-        self.leave(id);
-        match outcome {
-            Outcome::Succeeded => self.failures_in_a_row = 0,
-            Outcome::Failed | Outcome::TimedOut => {
-                self.failures_in_a_row += 1;
-                let limit = self.policies.pause_after_failures;
-                if limit.is_some_and(|limit| self.failures_in_a_row >= limit.max(1)) && !self.is_paused() {
-                    self.pause = Some(None);
-                }
-            }
-            Outcome::Cancelled | Outcome::Terminated => {}
-        }
-    }
-
-    /// Its keeper was asked: a doubtful start is decided, a run that nobody knows has failed.
-    fn record_sighted(&mut self, id: StartId, running: bool) {
-        let phase = self.starts.iter().find(|start| start.id == id).map(|start| start.phase);
-        match (phase, running) {
-            (Some(Phase::Doubtful { .. }), true) => self.mark_running(id),
-            (Some(Phase::Doubtful { reason }), false) => {
-                self.leave(id);
-                self.reject(id, reason);
-            }
-            (Some(Phase::Running), false) => self.record_completed(id, Outcome::Failed),
-            _ => {}
+        self.starts.retain(|start| start.id != id);
+        self.ask_again(|_| true);
+        let failed = matches!(outcome, Outcome::Failed | Outcome::TimedOut);
+        let failures = if outcome == Outcome::Succeeded { 0 } else { self.failures_in_a_row };
+        self.failures_in_a_row = failures + u32::from(failed);
+        let limit = self.policies.pause_after_failures.filter(|_| failed && self.pause.is_none());
+        if limit.is_some_and(|limit| self.failures_in_a_row >= limit.max(1)) {
+            self.pause = Some(None);
         }
     }
 
     fn mark_running(&mut self, id: StartId) {
-        self.set_phase(id, Phase::Running);
-        self.decide(id, Verdict::Started);
-        if !id.is_manual() {
-            self.remaining = self.remaining.map(|remaining| remaining.saturating_sub(1));
-        }
+        self.set_phase(id, Running);
+        assert_eq!(self.verdicts.insert(id, Verdict::Started), None, "{id} is decided twice");
+        self.remaining = self.remaining.map(|left| left.saturating_sub(u32::from(!id.is_manual())));
         if self.remaining == Some(0) {
-            for start in self.starts.iter_mut().filter(|start| !start.id.is_manual()) {
-                if start.phase == Phase::Deferred {
-                    start.phase = Phase::Waiting;
-                }
-            }
+            self.ask_again(|start| !start.id.is_manual());
         }
     }
 
-    /// One that waits does not happen.
-    fn discard(&mut self, id: StartId, reason: NotStarted) {
-        self.starts.retain(|start| start.id != id);
-        self.reject(id, reason);
-    }
-
-    /// A start gives up its place.
-    fn leave(&mut self, id: StartId) {
-        self.starts.retain(|start| start.id != id);
-        self.ask_deferred_again();
-    }
-
-    fn ask_deferred_again(&mut self) {
-        for start in &mut self.starts {
-            if start.phase == Phase::Deferred {
-                start.phase = Phase::Waiting;
-            }
+    /// It does not happen; if it held a place, those that wait may have it.
+    fn reject(&mut self, id: StartId, reason: NotStarted) {
+        assert_eq!(self.verdicts.insert(id, Verdict::NotStarted(reason)), None, "{id} is decided twice");
+        if self.ids(true).contains(&id) {
+            self.ask_again(|_| true);
         }
+        self.starts.retain(|start| start.id != id);
+    }
+
+    fn ask_again(&mut self, whom: fn(&Start) -> bool) {
+        let deferred = self.starts.iter_mut().filter(|start| start.phase == Deferred && whom(start));
+        deferred.for_each(|start| start.phase = Waiting);
     }
 
     fn set_phase(&mut self, id: StartId, phase: Phase) {
-        let start = self.starts.iter_mut().find(|start| start.id == id).expect("a start that exists");
-        start.phase = phase;
-    }
-
-    fn reject(&mut self, id: StartId, reason: NotStarted) {
-        self.decide(id, Verdict::NotStarted(reason));
-    }
-
-    fn decide(&mut self, id: StartId, verdict: Verdict) {
-        let before = self.verdicts.insert(id, verdict);
-        assert_eq!(before, None, "{id} is decided twice, now {verdict:?}");
+        self.starts.iter_mut().filter(|start| start.id == id).for_each(|start| start.phase = phase);
     }
 }

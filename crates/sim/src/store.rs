@@ -1,93 +1,117 @@
-//! The simulated store: compares before it writes, and remembers everything for the checkers.
+//! The simulated database: the reference store, with two switches that make it careless.
 
-use std::collections::BTreeSet;
+use std::borrow::Cow;
+use std::pin::pin;
 use std::sync::Arc;
+use std::task::{Context, Poll, Waker};
 
-use jiff::Timestamp;
-use punctual_core::{Definition, Effects, Entry, RequestId, ScheduleTree};
+use jiff::{SignedDuration, Timestamp};
+use punctual_core::{Entry, StartId};
+use punctual_store::memory::Memory;
+use punctual_store::{
+    Batch, Claim, Expected, Lease, LiveRun, NewQueue, NodeId, Page, Queue, QueueDepth, QueueKey, Reply,
+    Retention, RunDetails, RunKey, RunQuery, ScheduleQuery, ShardId, Store, StoreError, StoredRun,
+    StoredTree, TreeKey, TreeRef, Unit,
+};
 
-use crate::story::Event;
-
-/// One stored schedule.
-#[derive(Clone, Debug)]
-pub struct Stored {
-    /// Its state.
-    pub tree: ScheduleTree,
-    /// Counts its transitions; compared on every commit.
-    pub sequence: u64,
-    /// What became of its occurrences, with the definition that was in force.
-    pub ledger: Vec<(Entry, Arc<Definition>)>,
-    /// The committed changes, in order, with the time that the schedule saw.
-    pub log: Vec<(Timestamp, Event)>,
-    /// As it was created.
-    pub first_definition: Arc<Definition>,
-    /// When it was created.
-    pub created_at: Timestamp,
-    /// The limit it was created with.
-    pub remaining_actions: Option<u32>,
-    /// The requests that were obeyed.
-    pub obeyed: BTreeSet<RequestId>,
-    /// The most runs that any of its definitions allowed beside each other.
-    pub concurrency_max: u32,
-}
-
-/// One atomic write.
-#[derive(Clone, Debug)]
-pub struct Commit {
-    /// Which schedule.
-    pub schedule: usize,
-    /// The sequence that was read.
-    pub expected: u64,
-    /// The epoch that the writer believes in; nothing for commands, which any node may make.
-    pub epoch: Option<u64>,
-    /// The new state.
-    pub tree: ScheduleTree,
-    /// What it asks for.
-    pub effects: Effects,
-    /// What was done, and the time that the schedule saw.
-    pub event: (Timestamp, Event),
-}
-
-/// Why a commit was refused.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Refused {
-    /// Somebody else was faster.
-    Conflict,
-    /// The writer is no longer the owner.
-    Fenced,
-}
-
-/// All schedules, and who may drive them.
-#[derive(Clone, Debug, Default)]
-pub struct Store {
-    /// The schedules.
-    pub schedules: Vec<Stored>,
-    /// Counts changes of ownership.
-    pub epoch: u64,
+/// A database that answers at once; the world around it makes it slow and unreliable.
+pub struct SimulatedStore {
+    memory: Memory,
     /// A deliberate fault: who believes to be the owner is not compared.
     pub trusts_owners: bool,
     /// A deliberate fault: what was read is not compared with what is there.
     pub trusts_readers: bool,
 }
 
-impl Store {
-    /// Writes all or nothing.
-    pub fn commit(&mut self, commit: &Commit) -> Result<(), Refused> {
-        if commit.epoch.is_some_and(|epoch| epoch != self.epoch) && !self.trusts_owners {
-            return Err(Refused::Fenced);
+/// The answer of a store that answers at once.
+pub fn at_once<T>(mut reply: Reply<'_, T>) -> T {
+    match pin!(&mut reply).poll(&mut Context::from_waker(Waker::noop())) {
+        Poll::Ready(answer) => answer.unwrap_or_else(|error| panic!("the reference store fails: {error}")),
+        Poll::Pending => panic!("the reference store answers at once"),
+    }
+}
+
+impl SimulatedStore {
+    /// An empty database with this many shards, at this time.
+    pub fn new(shards: u32, now: Timestamp) -> SimulatedStore {
+        SimulatedStore { memory: Memory::new(shards, now), trusts_owners: false, trusts_readers: false }
+    }
+
+    /// Moves its clock.
+    pub fn set_now(&self, now: Timestamp) {
+        self.memory.set_now(now);
+    }
+
+    /// Reads schedules.
+    pub fn load_now(&self, trees: &[TreeRef]) -> Vec<Option<StoredTree>> {
+        self.memory.load_now(trees)
+    }
+
+    /// One run.
+    pub fn run(&self, run: RunKey) -> Option<StoredRun> {
+        at_once(self.memory.load_runs(vec![run])).pop().flatten()
+    }
+
+    /// Writes each unit wholly or not at all.
+    pub fn commit_now(&self, batch: &Batch) -> Vec<Result<(), StoreError>> {
+        let mut batch = Cow::Borrowed(batch);
+        if self.trusts_owners || self.trusts_readers {
+            batch.to_mut().units.iter_mut().for_each(|unit| self.overlook(unit));
         }
-        let stored = &mut self.schedules[commit.schedule];
-        if stored.sequence != commit.expected && !self.trusts_readers {
-            return Err(Refused::Conflict);
+        self.memory.commit_now(&batch)
+    }
+
+    /// What a careless database does not compare.
+    fn overlook(&self, unit: &mut Unit) {
+        let Some(write) = &mut unit.tree else { return };
+        if self.trusts_owners {
+            write.epoch = None;
         }
-        // An update decides what was due by the old definition, before the new one comes into force.
-        let definition = stored.tree.definition().clone();
-        stored.ledger.extend(commit.effects.ledger.iter().map(|entry| (entry.clone(), definition.clone())));
-        stored.tree = commit.tree.clone();
-        stored.sequence += 1;
-        stored.log.push(commit.event.clone());
-        let concurrency = stored.tree.definition().schedule().policies.concurrency;
-        stored.concurrency_max = stored.concurrency_max.max(concurrency);
-        Ok(())
+        let found = self.memory.load_now(&[TreeRef::Key(write.tree)]).pop().flatten();
+        if let (true, Expected::At(sequence), Some(found)) = (self.trusts_readers, &mut write.expected, found)
+        {
+            *sequence = found.sequence;
+        }
+    }
+}
+
+macro_rules! as_memory {
+    ($($name:ident($($argument:ident: $kind:ty),*) -> $answer:ty;)*) => {
+        $(fn $name(&self, $($argument: $kind),*) -> Reply<'_, $answer> {
+            self.memory.$name($($argument),*)
+        })*
+    };
+}
+
+impl Store for SimulatedStore {
+    fn shards(&self) -> u32 {
+        self.memory.shards()
+    }
+
+    fn commit(&self, batch: Batch) -> Reply<'_, Vec<Result<(), StoreError>>> {
+        Box::pin(std::future::ready(Ok(self.commit_now(&batch))))
+    }
+
+    as_memory! {
+        now() -> Timestamp;
+        acquire(shard: ShardId, node: NodeId, ttl: SignedDuration) -> Option<Lease>;
+        renew(lease: Lease, ttl: SignedDuration) -> Lease;
+        release(lease: Lease) -> ();
+        reserve(count: u32) -> i64;
+        load(trees: Vec<TreeRef>) -> Vec<Option<StoredTree>>;
+        timers(shard: ShardId, after: Option<TreeKey>, count: usize) -> Vec<(TreeKey, Option<Timestamp>)>;
+        ledger(tree: TreeKey, after: Timestamp, through: Timestamp, count: usize) -> Vec<Entry>;
+        schedules(query: ScheduleQuery) -> Page<StoredTree>;
+        count_schedules(query: ScheduleQuery) -> u64;
+        create_queue(queue: NewQueue) -> Queue;
+        queues(namespace: Option<Arc<str>>) -> Vec<Queue>;
+        queue_depth(queue: QueueKey) -> QueueDepth;
+        claim(claim: Claim) -> Vec<LiveRun>;
+        live_runs(after: Option<RunKey>, count: usize) -> Vec<LiveRun>;
+        load_runs(runs: Vec<RunKey>) -> Vec<Option<StoredRun>>;
+        closed_run(tree: TreeKey, start: StartId) -> Option<RunKey>;
+        runs(query: RunQuery) -> Page<StoredRun>;
+        run_details(run: RunKey) -> RunDetails;
+        retire(retention: Retention) -> u64;
     }
 }

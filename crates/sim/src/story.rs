@@ -3,67 +3,48 @@
 use std::sync::Arc;
 
 use jiff::Timestamp;
-use punctual_core::{
-    Definition, Dispatched, OnResume, Outcome, OverlapPolicy, Policies, RequestKey, StartId,
-};
+use punctual_core::{Backfill, Definition, OnResume, Outcome, OverlapPolicy, RequestKey, StartId};
 
-/// One committed event of a schedule.
+/// One committed event of a schedule. Its creation is told as an update of nothing.
 #[derive(Clone, Debug)]
 pub enum Event {
     /// Time has passed, nothing else.
     Wake,
-    /// It was paused.
-    Pause {
-        /// Until this time, if it has an end.
-        until: Option<Timestamp>,
-    },
-    /// It was resumed.
-    Resume {
-        /// What becomes of the time spent paused; nothing means the schedule's policy.
-        on_resume: Option<OnResume>,
-    },
-    /// One start was asked for.
-    Trigger {
-        /// By this request.
-        key: RequestKey,
-        /// With a policy of its own.
-        overlap: Option<OverlapPolicy>,
-    },
+    /// It was paused; until a time, if the pause has an end.
+    Pause(Option<Timestamp>),
+    /// It was resumed, and what becomes of the time spent paused; nothing means the schedule's policy.
+    Resume(Option<OnResume>),
+    /// One start was asked for, with a policy of its own or the schedule's.
+    Trigger(StartId, Option<OverlapPolicy>),
     /// A range was asked for; both ends are included.
-    Backfill {
-        /// By this request.
-        key: RequestKey,
-        /// The first nominal time.
-        from: Timestamp,
-        /// The last nominal time.
-        through: Timestamp,
-        /// With a policy of its own.
-        overlap: Option<OverlapPolicy>,
-    },
+    Backfill(RequestKey, Backfill),
     /// One coming occurrence should not happen.
     Skip(Timestamp),
-    /// The policies changed, the spec did not.
-    UpdatePolicies(Policies),
-    /// The spec is another one.
-    UpdateSpec(Arc<Definition>),
+    /// The definition is another one; its spec maybe too.
+    Update(Arc<Definition>, bool),
     /// The limit of starts changed.
     SetRemaining(Option<u32>),
     /// It was deleted.
     Delete,
-    /// The dispatcher answered.
-    Dispatched(StartId, Dispatched),
-    /// A run ended.
-    Completed {
-        /// Which one.
-        start: StartId,
-        /// How.
-        outcome: Outcome,
-    },
-    /// Somebody looked whether a start runs.
-    Sighted {
-        /// Which one.
-        start: StartId,
-        /// Whether it does.
-        running: bool,
-    },
+    /// Its retention is over.
+    Retire,
+    /// Something was heard of a start.
+    Reported(StartId, Report),
+}
+
+/// What was heard of a start.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Report {
+    /// The dispatcher started it, or had done so before.
+    Started,
+    /// The dispatcher could not start it now.
+    Failed,
+    /// The dispatcher will never start it.
+    Refused,
+    /// Somebody looked, and it runs.
+    Running,
+    /// Somebody looked, and nobody knows it.
+    Gone,
+    /// Its run ended.
+    Ended(Outcome),
 }

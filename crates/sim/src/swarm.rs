@@ -4,6 +4,7 @@ use std::fmt;
 
 use jiff::{SignedDuration, Timestamp};
 use punctual_core::{CatchupCount, Limits, OnResume, OverlapPolicy, Policies, Target};
+use punctual_engine::shard::Settings;
 use punctual_spec::{Interval, Spec};
 
 use crate::random::Random;
@@ -41,19 +42,27 @@ pub struct Knobs {
     pub completion_twice: u32,
     /// A node that dies or comes back, per beat.
     pub crash: u32,
+    /// A node that dies at a point where it waits for something outside of it: a commit, a call, an answer.
+    pub crash_at_await: u32,
     /// A change of ownership, per beat; the old owner may not know.
     pub takeover: u32,
     /// A command of a client, per beat and schedule.
     pub command: u32,
     /// Seconds that a run takes at most.
     pub run_seconds_max: i64,
+    /// A read or a reservation of keys that fails, or takes long.
+    pub load_fails: u32,
+    /// A worker of which nothing is heard after it has taken a run.
+    pub worker_dies: u32,
+    /// The bounds of each node's shard.
+    pub settings: Settings,
 }
 
 impl Knobs {
     /// Draws all knobs.
     pub fn draw(seed: u64) -> Knobs {
         let random = &mut Random::new(seed);
-        let long = random.chance(250);
+        let long = random.chance(330);
         let (hours, beat_seconds) =
             if long { (24 * random.between(30, 400), 6 * 3_600) } else { (random.between(2, 12), 60) };
         // Half of the knobs are off in each world, so that every fault is also met without the others.
@@ -79,6 +88,10 @@ impl Knobs {
             takeover: maybe(random, 100),
             command: maybe(random, 60),
             run_seconds_max: *random.pick(&[5, 120, 3_000]),
+            crash_at_await: maybe(random, 20),
+            load_fails: maybe(random, 100),
+            worker_dies: maybe(random, 200),
+            settings: settings(random),
         }
     }
 
@@ -94,6 +107,9 @@ impl Knobs {
             completion_lost: 0,
             completion_twice: 0,
             crash: 0,
+            crash_at_await: 0,
+            load_fails: 0,
+            worker_dies: 0,
             takeover: 0,
             command: 0,
             run_seconds_max: 5,
@@ -108,9 +124,35 @@ impl fmt::Display for Knobs {
     }
 }
 
+/// The bounds of a shard: some so small that trees are forgotten, batches are full and keys run out.
+fn settings(random: &mut Random) -> Settings {
+    Settings {
+        trees_max: *random.pick(&[1, 2, 50_000]),
+        units_max: *random.pick(&[1, 2_000]),
+        loads_max: *random.pick(&[1, 1_000]),
+        batches_max: *random.pick(&[1, 2, 4]),
+        changes_max: *random.pick(&[1, 3, 64]),
+        keys_min: *random.pick(&[2_000, 10_000]),
+        ..Settings::default()
+    }
+}
+
 /// The bounds of simulated schedules: small, so that they are met.
-pub fn limits(random: &mut Random) -> Limits {
-    Limits { buffered_starts_max: *random.pick(&[3, 20, 1_000]), ..Limits::default() }
+pub fn limits(random: &mut Random, knobs: &Knobs) -> Limits {
+    let (buffered_starts_max, buffer_reserve) = *random.pick(&[(3, 0), (20, 2), (1_000, 50)]);
+    // Where every outage ends in a crowd of starts and reports that meet on one schedule, the crowd is bounded.
+    let crowded = knobs.crash_at_await > 0;
+    Limits {
+        buffered_starts_max,
+        buffer_reserve,
+        starts_max: *random.pick(if crowded { &[10, 50] } else { &[50, 10_000] }),
+        backfill_pass_max: *random.pick(&[2, 450]),
+        // The oracle knows no bound on what is dispatched at once.
+        dispatches_max: usize::MAX,
+        idle_time: SignedDuration::from_mins(*random.pick(&[20, 7 * 24 * 60])),
+        retention: SignedDuration::from_mins(*random.pick(&[20, 7 * 24 * 60])),
+        ..Limits::default()
+    }
 }
 
 /// A schedule's spec: dense around a change of the clock in zones where that matters, or sparse over months.
@@ -162,7 +204,7 @@ pub fn policies(random: &mut Random) -> Policies {
             CatchupCount::Latest(1),
             CatchupCount::Latest(3),
         ]),
-        catchup_pace: None,
+        catchup_pace: *random.pick(&[None, Some(seconds(8))]),
         pause_after_failures: *random.pick(&[None, None, Some(2)]),
         on_resume: *random.pick(&[OnResume::Skip, OnResume::CatchUp]),
     }

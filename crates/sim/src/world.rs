@@ -1,95 +1,34 @@
-//! Nodes, clocks, a store and a dispatcher, one event after the other, all from one seed.
+//! Nodes, clocks, a store, a dispatcher and workers, one event after the other, all from one seed.
 //!
-//! A node loads a schedule, makes one change at its own time, and commits by comparison. Everything between two
-//! events may go wrong: the node dies, its clock is off, the commit fails or its answer is lost, another node is
-//! faster. What a node believes (its epoch) may be old; only the store's comparison decides.
+//! A node that owns the schedules drives them with the engine's own [`Shard`]; what the shard asks for travels through
+//! this world, where everything may go wrong: the node dies, its clock is off, a load or a commit fails or its answer is
+//! lost, another node takes over. What a node believes (its epoch) may be old; only the store's comparison decides.
 
-use std::cmp::Reverse;
-use std::collections::BinaryHeap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::{SignedDuration, Timestamp};
-use punctual_core::{
-    Completion, Dispatch, Dispatched, Effects, Limits, ScheduleTree, Seen, Sighting, StartId, StopKind,
-    Target,
-};
+use punctual_core::{BufferedStart, Limits, Phase, StartId};
+use punctual_engine::shard::{Shard, Ticket};
+use punctual_store::{NewQueue, QueueKey, RunKey, Store, TreeKey};
 
 use crate::checker::Violation;
-use crate::dispatcher::{Dispatcher, Ended};
+use crate::chronicle::Chronicle;
+use crate::dispatcher::Dispatcher;
 use crate::random::Random;
-use crate::store::{Commit, Refused, Store};
-use crate::story::Event;
-use crate::swarm::Knobs;
-use crate::workload::{Order, Workload, apply};
+use crate::store::{SimulatedStore, at_once};
+use crate::swarm::{self, Knobs};
+use crate::workload::{QUEUE, Workload, key};
 
-/// One process.
-#[derive(Clone, Debug)]
-struct Node {
-    up: bool,
-    /// Its clock minus the true time.
-    skew: SignedDuration,
-    /// The epoch it believes in, if it believes to be the owner.
-    epoch: Option<u64>,
-}
+mod agenda;
+mod node;
+mod effects;
+mod clients;
+mod outside;
+mod workers;
 
-/// Something a node wants to do to one schedule.
-#[derive(Clone, Debug)]
-pub enum Work {
-    /// The timer came.
-    Wake,
-    /// A client asked.
-    Order(Order),
-    /// The dispatcher answered.
-    Record(StartId, Dispatched),
-    /// A run ended.
-    Complete(Completion),
-    /// A request to stop arrived.
-    StopDelivered(StartId),
-    /// Somebody looked after a silent run.
-    Sight(Sighting),
-}
-
-/// What happens at a time.
-#[derive(Clone, Debug)]
-enum Happening {
-    Beat,
-    Sweep,
-    /// A timer of this schedule is near: whoever believes to be the owner should look.
-    Timer {
-        schedule: usize,
-    },
-    Begin {
-        node: usize,
-        schedule: usize,
-        work: Work,
-        tries: u32,
-    },
-    Arrive {
-        node: usize,
-        work: Work,
-        tries: u32,
-        commit: Box<Commit>,
-    },
-    Start {
-        node: usize,
-        schedule: usize,
-        dispatch: Dispatch,
-    },
-    RunEnds {
-        schedule: usize,
-        start: StartId,
-    },
-    Stop {
-        node: usize,
-        schedule: usize,
-        start: StartId,
-        kind: StopKind,
-    },
-    Look {
-        node: usize,
-        schedule: usize,
-        start: StartId,
-    },
-}
+use agenda::{Agenda, Happening};
+use clients::Asked;
+use node::{Node, Process};
 
 /// The world.
 pub struct World {
@@ -98,49 +37,68 @@ pub struct World {
     /// The bounds in force.
     pub limits: Limits,
     /// What is durable.
-    pub store: Store,
+    pub store: SimulatedStore,
+    /// What was committed.
+    pub chronicle: Chronicle,
     /// What runs.
     pub dispatcher: Dispatcher,
+    /// When the faults ended.
+    pub healed_at: Option<Timestamp>,
+    /// The starts that were in doubt then.
+    pub doubtful: BTreeSet<(TreeKey, StartId)>,
+    /// Units committed so far.
+    pub commits: u64,
     knobs: Knobs,
     random: Random,
     workload: Workload,
     nodes: Vec<Node>,
-    queue: BinaryHeap<Reverse<(Timestamp, u64)>>,
-    happenings: std::collections::BTreeMap<u64, Happening>,
-    ticket: u64,
-    /// Transitions committed so far.
-    pub commits: u64,
+    queue: QueueKey,
+    /// The runs on the queue, by key.
+    runs: BTreeMap<RunKey, (TreeKey, StartId)>,
+    waiting: BTreeMap<Ticket, Asked>,
+    tickets: u64,
+    agenda: Agenda,
+    /// The first promise that a node itself found broken.
+    broken: Option<Violation>,
 }
 
 impl World {
-    /// A world with its schedules created and every node up.
+    /// A world in which every node is up and clients are about to create its schedules.
     pub fn new(knobs: Knobs) -> World {
         let mut random = Random::new(knobs.seed ^ 0x5eed);
-        let limits = crate::swarm::limits(&mut random);
-        let now = crate::swarm::beginning(&mut random);
-        let mut workload = Workload::new(random.fork(), knobs.beat_seconds > 60);
-        let schedules = (0..knobs.schedules).map(|index| workload.create(index, now, &limits)).collect();
-        let nodes = (0..knobs.nodes).map(|index| Node {
-            up: true,
-            skew: SignedDuration::ZERO,
-            epoch: (index == 0).then_some(0),
-        });
+        let limits = swarm::limits(&mut random, &knobs);
+        let now = swarm::beginning(&mut random);
+        let workload = Workload::new(random.fork(), knobs.beat_seconds > 60);
+        let store = SimulatedStore::new(1, now);
+        let (namespace, settings) = (key(0).namespace, Default::default());
+        let queue = NewQueue { namespace, name: QUEUE.into(), settings, created_at: now };
+        let queue = at_once(store.create_queue(queue)).queue;
         let mut world = World {
             now,
             limits,
-            store: Store { schedules, ..Store::default() },
+            store,
+            chronicle: Chronicle::default(),
             dispatcher: Dispatcher::default(),
+            healed_at: None,
+            doubtful: BTreeSet::new(),
+            commits: 0,
             random,
             workload,
-            nodes: nodes.collect(),
-            queue: BinaryHeap::new(),
-            happenings: Default::default(),
-            ticket: 0,
-            commits: 0,
+            nodes: (0..knobs.nodes).map(|_| Node::new()).collect(),
+            queue,
+            runs: BTreeMap::new(),
+            waiting: BTreeMap::new(),
+            tickets: 0,
+            agenda: Agenda::default(),
+            broken: None,
             knobs,
         };
+        for index in 0..world.knobs.schedules {
+            let order = world.workload.create(index);
+            world.at(0, Happening::Ask(Box::new(Asked::order(order))));
+        }
+        world.at(0, Happening::Elect);
         world.at(0, Happening::Beat);
-        world.at(0, Happening::Sweep);
         world
     }
 
@@ -156,14 +114,11 @@ impl World {
     }
 
     fn run_until(&mut self, end: Timestamp) -> Result<(), Violation> {
-        while let Some(Reverse((time, ticket))) = self.queue.peek().copied() {
-            if time > end {
-                break;
-            }
-            self.queue.pop();
+        while let Some((time, happening)) = self.agenda.take(end) {
             self.now = self.now.max(time);
-            if let Some(happening) = self.happenings.remove(&ticket) {
-                self.happen(happening)?;
+            self.happen(happening)?;
+            if let Some(violation) = self.broken.take() {
+                return Err(violation);
             }
         }
         self.now = end;
@@ -172,15 +127,17 @@ impl World {
 
     fn heal(&mut self) {
         self.knobs = self.knobs.healed();
-        self.store.epoch += 1;
-        for (index, node) in self.nodes.iter_mut().enumerate() {
-            *node = Node {
-                up: true,
-                skew: SignedDuration::ZERO,
-                epoch: (index == 0).then_some(self.store.epoch),
-            };
+        self.healed_at = Some(self.now);
+        for (tree, tale) in self.chronicle.tales.iter().filter(|(_, tale)| tale.is_open()) {
+            let doubtful = |start: &BufferedStart| matches!(start.phase, Phase::Doubtful { .. });
+            let starts = tale.snapshot().starts.into_iter().filter(doubtful);
+            self.doubtful.extend(starts.map(|start| (*tree, start.id)));
         }
-        self.at(0, Happening::Sweep);
+        for node in &mut self.nodes {
+            node.die();
+            (node.up, node.skew) = (true, SignedDuration::ZERO);
+        }
+        self.acquire(0);
     }
 
     fn at(&mut self, seconds: i64, happening: Happening) {
@@ -188,24 +145,28 @@ impl World {
     }
 
     fn at_time(&mut self, time: Timestamp, happening: Happening) {
-        self.ticket += 1;
-        self.queue.push(Reverse((time, self.ticket)));
-        self.happenings.insert(self.ticket, happening);
+        self.agenda.add(time, happening);
     }
 
     fn happen(&mut self, happening: Happening) -> Result<(), Violation> {
         match happening {
             Happening::Beat => self.beat(),
-            Happening::Sweep => self.sweep(),
-            Happening::Timer { schedule } => self.look_at_timer(schedule),
-            Happening::Begin { node, schedule, work, tries } => self.begin(node, schedule, work, tries),
-            Happening::Arrive { node, work, tries, commit } => {
-                return self.arrive(node, work, tries, *commit);
-            }
-            Happening::Start { node, schedule, dispatch } => return self.start(node, schedule, dispatch),
-            Happening::RunEnds { schedule, start } => self.run_ends(schedule, start),
-            Happening::Stop { node, schedule, start, kind } => self.stop(node, schedule, start, kind),
-            Happening::Look { node, schedule, start } => self.look(node, schedule, start),
+            Happening::Revive { node } => self.revive(node),
+            Happening::Elect => self.elect(),
+            Happening::Tick { by } => self.tick(by),
+            Happening::Load { by, trees } => self.load(by, trees),
+            Happening::Reserve { by, count } => self.reserve(by, count),
+            Happening::Arrive(letter) => return self.arrive(*letter),
+            Happening::Hear { by, event } => self.tell_shard(by, *event),
+            Happening::Ask(asked) => self.ask(*asked),
+            Happening::LosePatience(ticket) => self.lose_patience(ticket),
+            Happening::Start { by, tree, dispatch } => return self.start(by, tree, dispatch),
+            Happening::RunEnds { tree, start } => self.run_ends(tree, start),
+            Happening::Stop { by, tree, start, run, kind } => self.stop(by, tree, start, run, kind),
+            Happening::Look { by, tree, start } => self.look(by, tree, start),
+            Happening::Claim => self.claim(),
+            Happening::AttemptEnds { run, attempt, outcome } => self.attempt_ends(run, attempt, outcome),
+            Happening::Release { run } => self.release(run),
         }
         Ok(())
     }
@@ -215,274 +176,43 @@ impl World {
         self.at(self.knobs.beat_seconds, Happening::Beat);
         for index in 0..self.nodes.len() {
             if self.random.chance(self.knobs.crash) {
-                self.nodes[index].up = !self.nodes[index].up;
-                self.nodes[index].epoch = None;
+                match self.nodes[index].up {
+                    true => self.nodes[index].die(),
+                    false => self.nodes[index].up = true,
+                }
             }
             let most = self.knobs.skew_seconds_max;
             if most > 0 && self.random.chance(100) {
                 self.nodes[index].skew = SignedDuration::from_secs(self.random.between(-most, most));
+                self.settle(self.process(index));
             }
         }
-        let owned = self.nodes.iter().any(|node| node.up && node.epoch == Some(self.store.epoch));
-        if !owned || self.random.chance(self.knobs.takeover) {
+        self.elect();
+        if self.random.chance(self.knobs.takeover) {
             self.take_over();
         }
-        for schedule in 0..self.store.schedules.len() {
+        for index in 0..self.knobs.schedules {
             if self.random.chance(self.knobs.command) {
-                let stored = &self.store.schedules[schedule];
-                if let Some(order) = self.workload.order(schedule, stored, self.now, &self.limits) {
-                    let (node, delay) =
-                        (self.any_node(), self.random.between(0, self.knobs.beat_seconds / 2));
-                    self.at(delay, Happening::Begin { node, schedule, work: Work::Order(order), tries: 0 });
+                let tale = self.chronicle.current(&key(index));
+                if let Some(order) = self.workload.order(index, tale, self.now, &self.limits) {
+                    let delay = self.random.between(0, self.knobs.beat_seconds / 2);
+                    self.at(delay, Happening::Ask(Box::new(Asked::order(order))));
                 }
             }
         }
     }
 
-    /// Another node becomes the owner; the old one may go on believing that it is.
-    fn take_over(&mut self) {
-        let ups: Vec<usize> = (0..self.nodes.len()).filter(|index| self.nodes[*index].up).collect();
-        if ups.is_empty() {
-            return;
-        }
-        self.store.epoch += 1;
-        let owner = *self.random.pick(&ups);
-        self.nodes[owner].epoch = Some(self.store.epoch);
-        // An owner that has just come hands everything to the dispatcher again: who knows what its predecessor did.
-        for schedule in 0..self.store.schedules.len() {
-            self.hand_over(owner, schedule);
-        }
-    }
-
-    fn hand_over(&mut self, node: usize, schedule: usize) {
-        let now = self.clock(node);
-        let planned = self.store.schedules[schedule].tree.plan_execute(now, &self.limits);
-        for dispatch in planned {
-            self.at(0, Happening::Start { node, schedule, dispatch });
-        }
-    }
-
-    /// A slow look at everything, for timers whose news was lost.
-    fn sweep(&mut self) {
-        let next = self.knobs.beat_seconds.min(1_800) / 2 + self.random.between(1, 30);
-        self.at(next, Happening::Sweep);
-        for schedule in 0..self.store.schedules.len() {
-            self.look_at_timer(schedule);
-        }
-    }
-
-    /// Whoever believes to be the owner wakes a schedule whose time has come by its own clock.
-    fn look_at_timer(&mut self, schedule: usize) {
-        let tree = &self.store.schedules[schedule].tree;
-        // What is over needs no timer here; a real store removes it.
-        let Some(timer) = tree.next_time(&self.limits).filter(|_| tree.is_open()) else { return };
-        let mut early = i64::MAX;
-        for node in 0..self.nodes.len() {
-            if !self.nodes[node].up || self.nodes[node].epoch.is_none() {
-                continue;
-            }
-            if timer <= self.clock(node) {
-                self.begin(node, schedule, Work::Wake, 0);
-            } else {
-                early = early.min(timer.duration_since(self.clock(node)).as_secs() + 1);
-            }
-        }
-        // A clock that is behind finds it too early; one more look is enough, and never more than one.
-        if early < 60 {
-            self.at(early, Happening::Timer { schedule });
-        }
-    }
-
-    /// A node loads a schedule and computes its next state; the commit is on its way.
-    fn begin(&mut self, node: usize, schedule: usize, work: Work, tries: u32) {
-        if !self.nodes[node].up {
-            // Clients and reports try another node; timers are found by the next owner. What a queue reports is durable.
-            let durable = matches!(work, Work::Complete(_))
-                && self.tree(schedule).definition().schedule().action.target == Target::Queue;
-            if !matches!(work, Work::Wake) && (tries < 10 || durable) {
-                let node = self.any_node();
-                let tries = if durable { tries } else { tries + 1 };
-                self.at(5, Happening::Begin { node, schedule, work, tries });
-            }
-            return;
-        }
-        let now = self.clock(node);
-        let stored = &self.store.schedules[schedule];
-        let (mut tree, expected) = (stored.tree.clone(), stored.sequence);
-        let mut effects = Effects::default();
-        // What is refused leaves nothing behind.
-        let Some(event) = apply(&mut tree, now, &self.limits, &mut effects, &work) else { return };
-        if effects.changed == Default::default() && matches!(work, Work::Wake) {
-            return;
-        }
-        let epoch = if matches!(work, Work::Wake) { self.nodes[node].epoch } else { None };
-        let commit = Box::new(Commit { schedule, expected, epoch, tree, effects, event });
-        let delay = self.random.between(0, self.knobs.commit_seconds_max);
-        self.at(delay, Happening::Arrive { node, work, tries, commit });
-    }
-
-    fn arrive(&mut self, node: usize, work: Work, tries: u32, commit: Commit) -> Result<(), Violation> {
-        let schedule = commit.schedule;
-        let failed = self.random.chance(self.knobs.commit_fails);
-        let outcome = if failed { Err(Refused::Conflict) } else { self.store.commit(&commit) };
-        match outcome {
-            // The node learns that it is no longer the owner, unless it has become it again since.
-            Err(Refused::Fenced) if self.nodes[node].epoch == commit.epoch => self.nodes[node].epoch = None,
-            Err(Refused::Fenced) => {}
-            Err(Refused::Conflict) if matches!(work, Work::Wake) => {}
-            Err(Refused::Conflict) if tries < 1_000 => {
-                let delay = self.random.between(0, 2);
-                self.at(delay, Happening::Begin { node, schedule, work, tries: tries + 1 });
-            }
-            Err(Refused::Conflict) => {}
-            Ok(()) => {
-                self.commits += 1;
-                if let (Work::Order(order), false) = (&work, matches!(commit.event.1, Event::Wake)) {
-                    crate::checker::check_obeyed_once(&mut self.store.schedules[schedule], order)?;
-                }
-                self.insert_queued(schedule, &commit.effects)?;
-                if let Some(timer) = commit.effects.timer {
-                    let (soon, delay) = (self.now, SignedDuration::from_secs(self.random.between(0, 3)));
-                    self.at_time(timer.max(soon) + delay, Happening::Timer { schedule });
-                }
-                if self.random.chance(self.knobs.reply_lost) {
-                    // The node does not know; whoever asked, asks again.
-                    if !matches!(work, Work::Wake) && tries < 1_000 {
-                        self.at(3, Happening::Begin { node, schedule, work, tries: tries + 1 });
-                    }
-                    // What was to be dispatched is found by the next owner.
-                    return Ok(());
-                }
-                if self.nodes[node].up {
-                    self.perform(node, schedule, commit.effects);
-                }
-            }
-        }
-        Ok(())
-    }
-
-    /// Runs on a queue begin with the commit itself.
-    fn insert_queued(&mut self, schedule: usize, effects: &Effects) -> Result<(), Violation> {
-        for dispatch in effects.dispatches.iter().filter(|dispatch| dispatch.target == Target::Queue) {
-            self.begin_run(schedule, dispatch.start)?;
-        }
-        Ok(())
-    }
-
-    fn begin_run(&mut self, schedule: usize, start: StartId) -> Result<(), Violation> {
-        if self.dispatcher.knows(schedule, start) {
-            return Ok(());
-        }
-        let seconds = self.random.between(1, self.knobs.run_seconds_max);
-        self.dispatcher.begin(schedule, start, self.now);
-        crate::checker::check_run_began(self, schedule, start)?;
-        self.at(seconds, Happening::RunEnds { schedule, start });
-        Ok(())
-    }
-
-    fn perform(&mut self, node: usize, schedule: usize, effects: Effects) {
-        for dispatch in effects.dispatches.into_iter().filter(|dispatch| dispatch.target == Target::Outside) {
-            let delay = self.random.between(0, 1);
-            self.at(delay, Happening::Start { node, schedule, dispatch });
-        }
-        for stop in effects.stops {
-            self.at(0, Happening::Stop { node, schedule, start: stop.start, kind: stop.kind });
-        }
-        for start in effects.checks {
-            self.at(0, Happening::Look { node, schedule, start });
-        }
-    }
-
-    /// A start call reaches the dispatcher; its answer may not come back.
-    fn start(&mut self, node: usize, schedule: usize, dispatch: Dispatch) -> Result<(), Violation> {
-        if dispatch.target == Target::Queue {
-            return Ok(());
-        }
-        let start = dispatch.start;
-        let known = self.dispatcher.knows(schedule, start);
-        let answer = if known {
-            Dispatched::Started { started_at: self.now }
-        } else if self.random.chance(self.knobs.start_fails) {
-            Dispatched::Failed
-        } else if self.random.chance(self.knobs.start_refused) {
-            self.dispatcher.refuse(schedule, start);
-            Dispatched::Refused
-        } else if self.dispatcher.refused(schedule, start) {
-            Dispatched::Refused
-        } else {
-            self.begin_run(schedule, start)?;
-            Dispatched::Started { started_at: self.now }
-        };
-        if !self.random.chance(self.knobs.start_silent) {
-            self.at(0, Happening::Begin { node, schedule, work: Work::Record(start, answer), tries: 0 });
-        }
-        Ok(())
-    }
-
-    fn run_ends(&mut self, schedule: usize, start: StartId) {
-        let outcome = self.workload.outcome();
-        let Some(ended) = self.dispatcher.end(schedule, start, self.now, outcome) else { return };
-        // A run on a queue reports in the transaction that ends it, so its report cannot be lost.
-        let queued =
-            self.store.schedules[schedule].tree.describe(&self.limits).definition.schedule().action.target
-                == Target::Queue;
-        if !queued && self.random.chance(self.knobs.completion_lost) {
-            return;
-        }
-        let copies = 1 + usize::from(self.random.chance(self.knobs.completion_twice));
-        for _ in 0..copies {
-            let (node, delay) = (self.any_node(), self.random.between(0, 10));
-            let work = Work::Complete(report(start, ended));
-            self.at(delay, Happening::Begin { node, schedule, work, tries: 0 });
-        }
-    }
-
-    fn stop(&mut self, node: usize, schedule: usize, start: StartId, kind: StopKind) {
-        let lost = self.random.chance(self.knobs.start_silent);
-        if lost {
-            return;
-        }
-        let heeds = kind == StopKind::Terminate || self.random.chance(700);
-        if heeds && self.dispatcher.is_running(schedule, start) {
-            self.at(2, Happening::RunEnds { schedule, start });
-        }
-        self.at(0, Happening::Begin { node, schedule, work: Work::StopDelivered(start), tries: 0 });
-    }
-
-    fn look(&mut self, node: usize, schedule: usize, start: StartId) {
-        let seen = match self.dispatcher.ended(schedule, start) {
-            Some(ended) => Seen::Ended(report(start, ended)),
-            None if self.dispatcher.is_running(schedule, start) => Seen::Running,
-            None => Seen::Gone,
-        };
-        let work = Work::Sight(Sighting { start, seen });
-        self.at(0, Happening::Begin { node, schedule, work, tries: 0 });
+    fn shard(&mut self, by: Process) -> Option<&mut Shard> {
+        let node = &mut self.nodes[by.node];
+        node.shard.as_mut().filter(|_| node.life == by.life)
     }
 
     fn clock(&self, node: usize) -> Timestamp {
         self.now + self.nodes[node].skew
     }
 
-    fn any_node(&mut self) -> usize {
-        self.random.between(0, self.nodes.len() as i64 - 1) as usize
+    /// How many schedules clients keep.
+    pub fn schedules(&self) -> usize {
+        self.knobs.schedules
     }
-
-    /// How far clocks may be off.
-    pub fn skew_max(&self) -> SignedDuration {
-        SignedDuration::from_secs(self.knobs.skew_seconds_max)
-    }
-
-    /// The stored tree of a schedule.
-    pub fn tree(&self, schedule: usize) -> &ScheduleTree {
-        &self.store.schedules[schedule].tree
-    }
-
-    /// The committed changes of a schedule.
-    pub fn log(&self, schedule: usize) -> &[(Timestamp, Event)] {
-        &self.store.schedules[schedule].log
-    }
-}
-
-fn report(start: StartId, ended: Ended) -> Completion {
-    Completion { start, outcome: ended.outcome, payload: None, completed_at: ended.at }
 }

@@ -6,7 +6,7 @@ use punctual_core::{Mutant, activate};
 use punctual_sim::simulate;
 
 /// A fault that hides longer than this is not covered.
-const WORLDS_MAX: u64 = 600;
+const WORLDS_MAX: u64 = 200;
 
 /// The first seed whose world breaks a promise, or an assertion of core itself.
 fn first_failure(mutant: Option<Mutant>) -> Option<u64> {

@@ -32,7 +32,8 @@ fn worlds_hold_without_fencing() {
     }
 }
 
-/// What keeps them is the comparison on commit: without it, worlds break soon.
+/// What keeps them is the comparison on commit: without it worlds break soon, even though owners are fenced, since a write
+/// that its owner gave up on may still arrive.
 #[test]
 fn worlds_break_without_comparison() {
     let breaks = |seed: &u64| {

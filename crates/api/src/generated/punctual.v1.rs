@@ -3520,6 +3520,10 @@ pub struct HeartbeatRequest {
     /// The runs that it has.
     #[prost(message, repeated, tag = "3")]
     pub runs: ::prost::alloc::vec::Vec<RunHeartbeat>,
+    /// How long to wait for news: the answer comes at once when one of the runs should not go on. Default: not at all, at
+    /// most 60 s.
+    #[prost(message, optional, tag = "4")]
+    pub wait: ::core::option::Option<::prost_types::Duration>,
 }
 impl ::prost::Name for HeartbeatRequest {
     const NAME: &'static str = "HeartbeatRequest";

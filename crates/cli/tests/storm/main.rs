@@ -74,7 +74,9 @@ async fn nothing_is_lost_doubled_or_unexplained_by_a_hundred_kills() {
 
     let begun = Instant::now();
     let mut downtime = Duration::ZERO;
-    for round in 0..KILLS {
+    let mut round = 0;
+    while node.kills < KILLS {
+        round += 1;
         // Moments are random so that a kill falls anywhere between two writes.
         tokio::time::sleep(Duration::from_millis(random.below(900))).await;
         if round % 40 == 20 {
@@ -107,7 +109,6 @@ async fn nothing_is_lost_doubled_or_unexplained_by_a_hundred_kills() {
         stormy.as_secs_f64(),
         downtime.as_secs_f64()
     );
-    assert!(node.kills >= KILLS - 5, "{} kills", node.kills);
     node.stop().await;
 }
 

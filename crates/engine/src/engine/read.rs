@@ -22,6 +22,9 @@ pub struct Described {
     pub quarantined: Option<String>,
 }
 
+/// One schedule of a list.
+pub type Listed = (ScheduleKey, Result<Described, EngineError>);
+
 /// What became of an instant, and the run if there was one.
 #[derive(Clone, Debug)]
 pub struct WhyAnswer {
@@ -38,15 +41,11 @@ impl Engine {
         self.describe_stored(&stored)
     }
 
-    /// Schedules, by ascending id.
-    pub async fn list(
-        &self,
-        query: ScheduleQuery,
-    ) -> Result<Page<Result<Described, EngineError>>, EngineError> {
+    /// Schedules, by ascending id. One that is broken is named with what is wrong, and hides no other.
+    pub async fn list(&self, query: ScheduleQuery) -> Result<Page<Listed>, EngineError> {
         let page = self.inner.store.schedules(query).await?;
-        // One broken schedule must not hide the others.
-        let items = page.items.iter().map(|stored| self.describe_stored(stored)).collect();
-        Ok(Page { items, next: page.next })
+        let listed = |stored: &StoredTree| (stored.key.clone(), self.describe_stored(stored));
+        Ok(Page { items: page.items.iter().map(listed).collect(), next: page.next })
     }
 
     /// How many schedules a query finds.

@@ -92,8 +92,11 @@ impl Engine {
             let named = command.body.expected_revision;
             command.body.expected_revision = named.or(Some(described.description.revision));
             match self.submit(key, Verb::Update(command)).await {
-                Err(EngineError::Rejected(Rejection::RevisionMismatch { .. }))
-                    if named.is_none() && tries < UPDATE_TRIES_MAX => {}
+                Err(EngineError::Rejected(Rejection::RevisionMismatch { .. })) if named.is_none() => {
+                    if tries >= UPDATE_TRIES_MAX {
+                        return Err(EngineError::Aborted { tries });
+                    }
+                }
                 answer => return answer,
             }
         }

@@ -13,7 +13,7 @@ use punctual_store::{Batch, Expected, NewRun, RunKey, RunWrite, TreeKey, TreeWri
 use super::event::{Assignment, BatchId, Effect, MadeRun, Refusal, Target};
 use super::held::{Held, queue_target};
 use super::outcome::{InFlight, Promise};
-use super::{Shard, Slot, Status};
+use super::{Shard, Slot, Status, keys_per_transition};
 use crate::verb::Work;
 
 impl Shard {
@@ -52,9 +52,14 @@ impl Shard {
         let slot = self.slots.get_mut(&tree).filter(|slot| slot.status == Status::Idle)?;
         let mut held = slot.held.take()?;
         let key = held.tree.key().clone();
-        let mut assignments = Vec::new();
-        while assignments.len() < self.settings.changes_max
-            && let Some(assignment) = slot.pending.pop_front()
+        let mut assignments: Vec<Assignment> = Vec::new();
+        // Every transition may make as many runs as it dispatches, and each needs a key.
+        let transitions_max =
+            ((self.keys.end - self.keys.start) / keys_per_transition(&self.limits)) as usize;
+        while assignments.len() < self.settings.changes_max.min(transitions_max)
+            && assignments.iter().all(Assignment::is_sociable)
+            && let Some(assignment) =
+                slot.pending.pop_front_if(|next| assignments.is_empty() || next.is_sociable())
         {
             // A closed schedule gives up its name, unless this is the request that made it.
             match &assignment.work {
@@ -194,7 +199,7 @@ impl Shard {
             match dispatch.target {
                 Place::Outside => promise.starts.push(*dispatch),
                 Place::Queue => {
-                    let Some(key) = self.take_key() else { continue };
+                    let key = self.take_key().expect("keys were counted before");
                     if let Some((made, run)) = new_run(tree, RunKey(key), held, dispatch.start) {
                         held.runs.push((dispatch.start, made.run));
                         runs.push(RunWrite::Insert(run));

@@ -54,6 +54,25 @@ impl Assignment {
     }
 }
 
+impl Assignment {
+    /// Whether it changes this run.
+    pub(super) fn speaks_of(&self, wanted: RunKey) -> bool {
+        self.runs.iter().any(|write| match write {
+            RunWrite::Insert(made) => made.run == wanted,
+            RunWrite::Retry { run, .. }
+            | RunWrite::Release { run }
+            | RunWrite::Stop { run, .. }
+            | RunWrite::Close { run, .. }
+            | RunWrite::Details { run, .. } => *run == wanted,
+        })
+    }
+
+    /// Whether it may share a unit with others: not after a unit of it was refused.
+    pub(super) fn is_sociable(&self) -> bool {
+        self.tries == 0 || self.runs.is_empty()
+    }
+}
+
 /// What happened.
 #[derive(Debug)]
 pub enum Event {

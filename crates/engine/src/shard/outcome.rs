@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 use punctual_core::{Answer, Dispatch, Note, Rejection, ScheduleKey, StartId, StopKind, Verdict};
-use punctual_store::{Conflict, QueueKey, RunKey, RunWrite, StoreError, TreeKey};
+use punctual_store::{Conflict, QueueKey, RunKey, StoreError, TreeKey};
 
 use super::apply::reply;
 use super::event::{Assignment, BatchId, Effect, MadeRun, Refusal, Target};
@@ -134,9 +134,16 @@ impl Shard {
     /// It was not written, or nobody knows: what is stored counts, and the work is done again on top of it.
     fn go_round(&mut self, now: Timestamp, unit: InFlight, error: &StoreError, effects: &mut Vec<Effect>) {
         let InFlight { tree, key, assignments, fresh, .. } = unit;
+        let moved = match error {
+            StoreError::Conflict(Conflict::RunMoved { run }) => Some(*run),
+            _ => None,
+        };
+        let speaks = |assignment: &&Assignment| moved.is_some_and(|run| assignment.speaks_of(run));
+        // Of several that speak of one run it is not known whose word was old: each goes round alone.
+        let moved = moved.filter(|_| assignments.iter().filter(speaks).count() == 1);
         let again = assignments
             .into_iter()
-            .filter_map(|assignment| self.try_again(assignment, error, effects))
+            .filter_map(|assignment| self.try_again(assignment, error, moved, effects))
             .collect::<Vec<_>>();
         if let StoreError::Fenced { .. } = error {
             for assignment in again {
@@ -194,12 +201,11 @@ impl Shard {
         &mut self,
         mut assignment: Assignment,
         error: &StoreError,
+        moved: Option<RunKey>,
         effects: &mut Vec<Effect>,
     ) -> Option<Assignment> {
         assignment.tries += 1;
-        if let StoreError::Conflict(Conflict::RunMoved { run }) = error
-            && assignment.runs.iter().any(|write| concerns(write, *run))
-        {
+        if moved.is_some_and(|run| assignment.speaks_of(run)) {
             self.refuse(assignment, Refusal::RunMoved, effects);
             return None;
         }
@@ -217,16 +223,5 @@ impl Shard {
         };
         self.refuse(assignment, refusal, effects);
         None
-    }
-}
-
-fn concerns(write: &RunWrite, moved: RunKey) -> bool {
-    match write {
-        RunWrite::Insert(made) => made.run == moved,
-        RunWrite::Retry { run, .. }
-        | RunWrite::Release { run }
-        | RunWrite::Stop { run, .. }
-        | RunWrite::Close { run, .. }
-        | RunWrite::Details { run, .. } => *run == moved,
     }
 }

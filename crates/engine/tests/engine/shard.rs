@@ -3,10 +3,12 @@
 use std::sync::Arc;
 
 use jiff::SignedDuration;
-use punctual_core::{OverlapPolicy, Policies, Rejection, StartId};
-use punctual_engine::shard::{Event, Refusal, Settings};
+use punctual_core::{
+    Command, Completion, Outcome, OverlapPolicy, Policies, Rejection, RequestId, StartId, Trigger,
+};
+use punctual_engine::shard::{Assignment, Event, Refusal, Settings, Target, Ticket};
 use punctual_engine::{Verb, Work};
-use punctual_store::{Conflict, Sequence, Store, StoreError};
+use punctual_store::{Batch, Closing, Conflict, RunWrite, Sequence, Store, StoreError, Unit};
 
 use crate::bench::{Bench, at, every, key, now_or_never};
 
@@ -34,7 +36,7 @@ fn a_name_that_is_taken_is_refused_and_the_same_request_is_answered_again() {
     let first = bench.create(every(10, "a", allow_all()));
     let again = bench.create(every(10, "a", allow_all()));
     let mut other = every(10, "a", allow_all());
-    other.request = punctual_core::RequestId::new("another");
+    other.request = RequestId::new("another");
     let other = bench.create(other);
 
     assert_eq!(bench.answer(first), bench.answer(again));
@@ -47,7 +49,7 @@ fn two_creations_of_one_name_at_the_same_time_make_one_schedule() {
     bench.holds_batches = true;
     let first = bench.create(every(10, "a", allow_all()));
     let mut other = every(10, "a", allow_all());
-    other.request = punctual_core::RequestId::new("another");
+    other.request = RequestId::new("another");
     let other = bench.create(other);
     release(&mut bench);
 
@@ -68,11 +70,11 @@ fn release(bench: &mut Bench) {
 fn a_deleted_schedule_gives_up_its_name() {
     let mut bench = Bench::new();
     bench.create(every(10, "a", allow_all()));
-    let request = punctual_core::RequestId::new("delete");
-    bench.ask("a", Work::Change(Verb::Delete(punctual_core::Command { request, body: () })));
+    let request = RequestId::new("delete");
+    bench.ask("a", Work::Change(Verb::Delete(Command { request, body: () })));
     let before = bench.stored("a").unwrap();
     let mut again = every(86_400, "a", allow_all());
-    again.request = punctual_core::RequestId::new("again");
+    again.request = RequestId::new("again");
 
     let again = bench.create(again);
 
@@ -164,7 +166,7 @@ fn a_broken_record_quarantines_one_schedule_and_no_other() {
     bench.create(every(10, "a", allow_all()));
     bench.create(every(10, "b", allow_all()));
     let stored = bench.stored("a").unwrap();
-    let unit = punctual_store::Unit {
+    let unit = Unit {
         tree: Some(punctual_store::TreeWrite {
             tree: stored.tree,
             shard: stored.shard,
@@ -180,7 +182,7 @@ fn a_broken_record_quarantines_one_schedule_and_no_other() {
         }),
         runs: Vec::new(),
     };
-    let broken = punctual_store::Batch { units: vec![unit] };
+    let broken = Batch { units: vec![unit] };
     assert_eq!(bench.store.commit_now(&broken), [Ok(())]);
 
     let mut owner = Bench::on(bench.store.clone(), bench.now, Settings::default());
@@ -224,4 +226,61 @@ fn an_idle_shard_has_nothing_to_do_until_its_next_timer() {
     let depth = now_or_never(bench.store.queue_depth(bench.queue)).unwrap();
     assert_eq!(depth.ready, 0);
     assert_eq!(key("a").schedule.as_ref(), "a");
+}
+
+/// The simulator found it: an old report in the same unit took the one that counts down with it.
+#[test]
+fn a_report_that_counts_is_heard_beside_a_late_one() {
+    let mut bench = Bench::new();
+    bench.create(every(10, "a", allow_all()));
+    bench.advance(10);
+    let first = bench.claim(1).remove(0);
+    let (run, (tree, start)) = (first.made.run, first.made.origin.unwrap());
+    let failure = Arc::new([]);
+    let retry = RunWrite::Retry { run, attempt: 1, not_before: bench.now, failure };
+    let units = [retry, RunWrite::Release { run }].map(|write| Unit { tree: None, runs: vec![write] });
+    assert_eq!(bench.store.commit_now(&Batch { units: units.into() }), [Ok(()), Ok(())]);
+    assert_eq!(bench.claim(1)[0].attempt, 2);
+
+    let report = |attempt| {
+        let (outcome, closed_at) = (Outcome::Succeeded, bench.now);
+        let completion = Completion { start, outcome, payload: None, completed_at: closed_at };
+        let closing = Closing { outcome, closed_at, payload: None };
+        let runs = vec![RunWrite::Close { run, attempt: Some(attempt), closing }];
+        let work = Work::Change(Verb::Complete(completion));
+        Assignment {
+            ticket: Some(Ticket(900 + u64::from(attempt))),
+            target: Target::Tree(tree),
+            work,
+            runs,
+            tries: 0,
+        }
+    };
+    let (late, good) = (report(1), report(2));
+    let mut effects = Vec::new();
+    bench.shard.handle(bench.now, Event::Submit(late), &mut effects);
+    bench.shard.handle(bench.now, Event::Submit(good), &mut effects);
+    assert!(effects.is_empty());
+    bench.settle();
+
+    assert_eq!(*bench.answer(Ticket(901)), Err(Refusal::RunMoved));
+    assert!(bench.answer(Ticket(902)).is_ok());
+}
+
+/// The simulator found it: a unit of many transitions took more keys than there were, and made starts without runs.
+#[test]
+fn every_start_has_its_run_when_keys_are_scarce() {
+    let settings = Settings { keys_min: 2, ..Settings::default() };
+    let mut bench = Bench::on(Bench::new().store, at("2026-01-01T00:00:00.5Z"), settings);
+    bench.create(every(3_600, "a", allow_all()));
+    let mut effects = Vec::new();
+    for index in 0..300 {
+        let request = RequestId::new(&format!("t{index}"));
+        let command = Command { request, body: Trigger::default() };
+        let (target, work) = (Target::Name(key("a")), Work::Change(Verb::Trigger(command)));
+        let assignment = Assignment { ticket: None, target, work, runs: Vec::new(), tries: 0 };
+        bench.shard.handle(bench.now, Event::Submit(assignment), &mut effects);
+    }
+    bench.settle();
+    assert_eq!(bench.claim(1_000).len(), 300);
 }

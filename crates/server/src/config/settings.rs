@@ -60,7 +60,7 @@ const MINUTE: i64 = 60;
 const DAY: i64 = 24 * 3_600;
 
 settings! {
-    listen: "an address and a port, such as 127.0.0.1:7800",
+    listen: "an address and a port, such as 127.0.0.1:7233",
         "Where to listen. On loopback by default: there is no authentication yet.",
         |text: &str| text.parse().ok(), ToString::to_string;
     database: "`sqlite:<path>` or `memory:`",

@@ -83,7 +83,10 @@ fn sentence(instant: Timestamp, answer: &WhyAnswer, described: &Described) -> St
         Why::WhileExhausted => format!("{instant} will not start: the schedule has no actions left"),
         Why::AfterEnd => format!("{instant} will not start: the schedule has ended"),
         Why::BeforeCreation => {
-            format!("{instant} did not start: the schedule was created later, at {}", about.created_at)
+            format!(
+                "{instant} was before the schedule, which was created at {}: only a backfill can have started it",
+                about.created_at
+            )
         }
         Why::NoOccurrence { previous, next } => {
             let show = |occurrence: &Option<punctual_spec::Occurrence>| {

@@ -45,9 +45,13 @@ pub(crate) async fn list(
         count,
     };
     let found = app.engine.list(query).await?;
-    // The engine does not say which schedule a broken one is; its place in the list is shown all the same.
-    let broken = || v1::ScheduleSummary { quarantined: true, ..v1::ScheduleSummary::default() };
-    let shown = found.items.iter().map(|item| item.as_ref().map_or_else(|_| broken(), summary));
+    let shown = found.items.iter().map(|(key, described)| match described {
+        Ok(described) => summary(described),
+        Err(_) => {
+            let schedule_id = key.schedule.to_string();
+            v1::ScheduleSummary { schedule_id, quarantined: true, ..v1::ScheduleSummary::default() }
+        }
+    });
     Ok(v1::ListSchedulesResponse {
         schedules: shown.collect(),
         next_page_token: found.next.map(|next| page::token(List::Schedules, &next)).unwrap_or_default(),

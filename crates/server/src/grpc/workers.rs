@@ -43,6 +43,8 @@ pub(crate) async fn heartbeat(
 ) -> Result<v1::HeartbeatResponse, Fault> {
     named(&asked.worker_id)?;
     few(asked.runs.len())?;
+    let wait = length("wait", asked.wait.as_ref())?.unwrap_or_default();
+    within("wait", wait, Duration::ZERO, CLAIM_WAIT_MAX)?;
     let pulse = |beat: &v1::RunHeartbeat| {
         Ok(Pulse {
             run: run_key("run_id", &beat.run_id)?,
@@ -52,7 +54,12 @@ pub(crate) async fn heartbeat(
         })
     };
     let pulses = each(&asked.runs, pulse)?;
-    let answers = app.engine.heartbeat(&asked.worker_id, pulses, Duration::ZERO).await?;
+    let quiet: Vec<Pulse> = pulses.iter().map(without_news).collect();
+    let answers = tokio::select! {
+        answers = app.engine.heartbeat(&asked.worker_id, pulses, wait.unsigned_abs()) => answers?,
+        // Nobody waits for a server that stops; what was told is told once.
+        () = app.stop() => app.engine.heartbeat(&asked.worker_id, quiet, Duration::ZERO).await?,
+    };
     Ok(v1::HeartbeatResponse { runs: answers.iter().map(directive).collect() })
 }
 
@@ -77,6 +84,11 @@ pub(crate) async fn complete(app: &App, asked: v1::CompleteRequest) -> Result<v1
         app.engine.report(done).await.map(|recorded| report(run, recorded))
     });
     Ok(v1::CompleteResponse { runs: try_join_all(recorded).await? })
+}
+
+/// The same beat without progress and log lines.
+fn without_news(pulse: &Pulse) -> Pulse {
+    Pulse { progress: None, log: String::new(), ..pulse.clone() }
 }
 
 fn each<W, C>(runs: &[W], convert: impl Fn(&W) -> Result<C, Fault>) -> Result<Vec<C>, Fault> {

@@ -47,12 +47,12 @@ mod tests {
     fn pages_of_other_sites_are_refused() {
         let reason = |origin: &'static str| {
             let mut headers = HeaderMap::new();
-            headers.insert(header::HOST, "127.0.0.1:7800".parse().unwrap());
+            headers.insert(header::HOST, "127.0.0.1:7233".parse().unwrap());
             headers.insert(header::ORIGIN, origin.parse().unwrap());
             refusal(&Uri::from_static("/v1/info"), &headers).map(|fault| fault.reason.word)
         };
-        assert_eq!(reason("http://127.0.0.1:7800"), None);
-        for origin in ["null", "http://evil.example", "http://127.0.0.1:80", "127.0.0.1:7800"] {
+        assert_eq!(reason("http://127.0.0.1:7233"), None);
+        for origin in ["null", "http://evil.example", "http://127.0.0.1:80", "127.0.0.1:7233"] {
             assert_eq!(reason(origin), Some("foreign_origin"), "{origin}");
         }
         assert_eq!(refusal(&Uri::from_static("/v1/info"), &HeaderMap::new()), None);

@@ -59,7 +59,7 @@ fn what_makes_no_sense_is_refused_by_name() {
     );
     assert_eq!(
         bad("listen = [1]"),
-        "listen (from p.toml) is \"array value\", expected an address and a port, such as 127.0.0.1:7800"
+        "listen (from p.toml) is \"array value\", expected an address and a port, such as 127.0.0.1:7233"
     );
     assert!(bad("a = \nb").starts_with("p.toml: "));
     for bad_line in [

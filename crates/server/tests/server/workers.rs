@@ -93,6 +93,7 @@ async fn heartbeats_keep_progress_and_lines_and_hear_of_a_cancel() {
         namespace: "default".into(),
         worker_id: worker.into(),
         runs,
+        wait: None,
     };
     let answer = bed.client.workers.heartbeat(asked("w1", vec![beat.clone()])).await.unwrap().into_inner();
     assert_eq!(answer.runs[0].directive(), v1::directive::Word::GoOn);
@@ -100,9 +101,16 @@ async fn heartbeats_keep_progress_and_lines_and_hear_of_a_cancel() {
     let described = bed.run(&run.run_id).await;
     assert_eq!(described.progress, beat.progress);
 
+    let quiet = v1::RunHeartbeat { progress: None, log_lines: Vec::new(), ..beat };
+    // A worker that waits in its heartbeat hears of a cancel at once, long before its wait is over.
+    let wait = Some(prost_types::Duration { seconds: 50, nanos: 0 });
+    let waiting = v1::HeartbeatRequest { wait, ..asked("w1", vec![quiet.clone()]) };
+    let mut workers = bed.client.workers.clone();
+    let waiting = tokio::spawn(async move { workers.heartbeat(waiting).await });
     let cancel = v1::CancelRunRequest { run_id: run.run_id.clone(), ..Default::default() };
     bed.client.runs.cancel(cancel).await.unwrap();
-    let quiet = v1::RunHeartbeat { progress: None, log_lines: Vec::new(), ..beat };
+    let heard = tokio::time::timeout(Duration::from_secs(20), waiting).await.unwrap().unwrap().unwrap();
+    assert_eq!(heard.into_inner().runs[0].directive(), v1::directive::Word::Cancel);
     let over_http =
         http::call(bed.address, "Workers/Heartbeat", &asked("w1", vec![quiet.clone()])).await.json();
     assert_eq!(over_http["runs"][0]["directive"], "cancel");

@@ -1,0 +1,208 @@
+//! What a shard asks for travels through the world, and so do the answers.
+
+use jiff::Timestamp;
+use punctual_engine::shard::{Assignment, Effect, Event, Target};
+use punctual_engine::{Verb, Work};
+use punctual_store::{RunWrite, Store, StoreError, TreeKey, TreeRef, Unit};
+
+use super::World;
+use super::agenda::{Happening, Letter};
+use super::node::Process;
+use crate::checker::{self, Violation};
+use crate::chronicle::Sent;
+use crate::store::at_once;
+
+/// Rounds in which a shard must come to rest, at one instant.
+const ROUNDS_MAX: usize = 10_000;
+
+impl World {
+    /// Tells a shard what happened, if it is still there, and does what follows.
+    pub(super) fn tell_shard(&mut self, by: Process, event: Event) {
+        let (now, mut effects) = (self.clock(by.node), Vec::new());
+        let Some(shard) = self.shard(by) else { return };
+        shard.handle(now, event, &mut effects);
+        self.perform(by, effects);
+        self.settle(by);
+    }
+
+    pub(super) fn tick(&mut self, by: Process) {
+        if self.shard(by).is_some() {
+            self.nodes[by.node].tick_time = None;
+            self.settle(by);
+        }
+    }
+
+    /// Lets a shard do what it can do now, and looks at it again when it has more to do.
+    pub(super) fn settle(&mut self, by: Process) {
+        let now = self.clock(by.node);
+        for _ in 0..ROUNDS_MAX {
+            let mut effects = Vec::new();
+            let Some(shard) = self.shard(by) else { return };
+            shard.flush(now, &mut effects);
+            let next = shard.next_time();
+            self.perform(by, effects);
+            if next.is_none_or(|next| next > now) {
+                return self.plan_tick(by, next);
+            }
+        }
+        self.found("nothing spins", format!("a shard does not come to rest at {now}"));
+    }
+
+    /// A node looks at its shard when its own clock says so; a clock that is behind looks late.
+    fn plan_tick(&mut self, by: Process, next: Option<Timestamp>) {
+        let Some(node) = self.nodes.get_mut(by.node).filter(|node| node.life == by.life) else { return };
+        let Some(next) = next.and_then(|next| next.checked_sub(node.skew).ok()) else { return };
+        let next = next.max(self.now);
+        if node.tick_time.is_none_or(|planned| next < planned) {
+            node.tick_time = Some(next);
+            self.at_time(next, Happening::Tick { by });
+        }
+    }
+
+    pub(super) fn found(&mut self, promise: &'static str, seen: String) {
+        self.broken.get_or_insert(Violation { promise, seen });
+    }
+
+    /// One effect after the other; a node that dies between two leaves the rest to its successor.
+    pub(super) fn perform(&mut self, by: Process, effects: Vec<Effect>) {
+        for effect in effects {
+            let happening = match effect {
+                Effect::Noted { .. }
+                | Effect::Decided { .. }
+                | Effect::Written { .. }
+                | Effect::Stumbled { .. }
+                // Workers look by themselves.
+                | Effect::RunsMade { .. } => continue,
+                Effect::Quarantined { key, reason, .. } => {
+                    self.found("no schedule breaks", format!("{}: {reason}", key.schedule));
+                    continue;
+                }
+                Effect::Fenced => {
+                    if self.lives(by) {
+                        self.nodes[by.node].lose_shard();
+                    }
+                    continue;
+                }
+                Effect::Reply { ticket, answer } => {
+                    if !self.dies(by) && !self.random.chance(self.knobs.reply_lost) {
+                        self.answered(ticket, answer);
+                    }
+                    continue;
+                }
+                Effect::Load(trees) => Happening::Load { by, trees },
+                Effect::Reserve { count } => Happening::Reserve { by, count },
+                Effect::Commit { batch, units } => {
+                    let Some(shard) = self.shard(by) else { continue };
+                    let sent = shard.in_flight(batch).map(Sent::note).collect();
+                    Happening::Arrive(Box::new(Letter { by, batch, units, sent, given_up: false }))
+                }
+                Effect::Start { tree, dispatch, .. } => Happening::Start { by, tree, dispatch },
+                Effect::Stop { tree, start, run, kind } => Happening::Stop { by, tree, start, run, kind },
+                Effect::Check { tree, start, .. } => Happening::Look { by, tree, start },
+            };
+            if self.dies(by) {
+                continue;
+            }
+            let delay = match happening {
+                Happening::Arrive(_) => self.random.between(0, self.knobs.commit_seconds_max),
+                Happening::Start { .. } => self.random.between(0, 1),
+                _ => 0,
+            };
+            self.at(delay, happening);
+        }
+    }
+
+    fn hear(&mut self, by: Process, delay: i64, event: Event) {
+        self.at(delay, Happening::Hear { by, event: Box::new(event) });
+    }
+
+    /// Something that a process had in mind itself; if it dies, its successor finds out by itself.
+    pub(super) fn submit(&mut self, by: Process, tree: TreeKey, verb: Verb) {
+        if !self.dies(by) {
+            let (target, work) = (Target::Tree(tree), Work::Change(verb));
+            let assignment = Assignment { ticket: None, target, work, runs: Vec::new(), tries: 0 };
+            self.tell_shard(by, Event::Submit(assignment));
+        }
+    }
+
+    /// What is read may be old by the time it is heard.
+    pub(super) fn load(&mut self, by: Process, trees: Vec<TreeRef>) {
+        let failed = self.random.chance(self.knobs.load_fails);
+        let answer =
+            if failed { Err(StoreError::unavailable("simulated")) } else { Ok(self.store.load_now(&trees)) };
+        let slow = self.random.chance(self.knobs.load_fails);
+        let delay = if slow { self.random.between(1, 30) } else { 0 };
+        self.hear(by, delay, Event::Loaded { trees, answer });
+    }
+
+    pub(super) fn reserve(&mut self, by: Process, count: u32) {
+        let first = at_once(self.store.reserve(count));
+        match self.random.chance(self.knobs.load_fails) {
+            true => self.hear(by, 1, Event::ReserveFailed),
+            false => self.hear(by, 0, Event::Reserved { keys: first..first + i64::from(count) }),
+        }
+    }
+
+    /// A batch reaches the store, though whoever sent it may be dead or may have given up.
+    pub(super) fn arrive(&mut self, letter: Letter) -> Result<(), Violation> {
+        let (by, batch) = (letter.by, letter.batch);
+        if !letter.given_up {
+            let vanishes = !self.lives(by) && self.random.chance(500);
+            if vanishes || self.random.chance(self.knobs.commit_fails) {
+                let answer = Err(StoreError::unavailable("simulated: not written"));
+                self.hear(by, 1, Event::Committed { batch, answer });
+                return Ok(());
+            }
+            if self.random.chance(self.knobs.reply_lost) {
+                // Nobody knows: it is written before or after whoever sent it gives up.
+                let (patience, delay) = (self.random.between(1, 30), self.random.between(0, 30));
+                let answer = Err(StoreError::unavailable("simulated: nobody knows"));
+                self.hear(by, patience, Event::Committed { batch, answer });
+                self.at(delay, Happening::Arrive(Box::new(Letter { given_up: true, ..letter })));
+                return Ok(());
+            }
+        }
+        let answers = self.store.commit_now(&letter.units);
+        for ((unit, sent), answer) in letter.units.units.iter().zip(&letter.sent).zip(&answers) {
+            if answer.is_ok() {
+                self.written(unit, Some(sent))?;
+            }
+        }
+        // If it dies here, it is written, and nobody is left to act on it or to answer.
+        if !letter.given_up && !self.dies(by) {
+            self.hear(by, 0, Event::Committed { batch, answer: Ok(answers) });
+        }
+        Ok(())
+    }
+
+    /// A unit is durable: it is told, and runs on the queue begin and end with it.
+    pub(super) fn written(&mut self, unit: &Unit, sent: Option<&Sent>) -> Result<(), Violation> {
+        self.commits += 1;
+        if let (Some(sent), Some(write)) = (sent, &unit.tree) {
+            if let Some(tale) = self.chronicle.tales.get(&write.tree) {
+                checker::check_paused(tale, sent, unit)?;
+            }
+            self.chronicle.write(sent, unit)?;
+        }
+        for write in &unit.runs {
+            match write {
+                RunWrite::Insert(made) => {
+                    let Some((tree, start)) = made.origin else { continue };
+                    self.runs.insert(made.run, (tree, start));
+                    self.begin_run(tree, start)?;
+                    let delay = self.random.between(0, 3);
+                    self.at(delay, Happening::Claim);
+                }
+                RunWrite::Close { run, closing, .. } => {
+                    let Some((tree, start)) = self.runs.get(run).copied() else { continue };
+                    self.dispatcher.end(tree, start, self.now, closing.outcome);
+                }
+                RunWrite::Retry { .. }
+                | RunWrite::Release { .. }
+                | RunWrite::Stop { .. }
+                | RunWrite::Details { .. } => {}
+            }
+        }
+        Ok(())
+    }
+}

@@ -89,7 +89,13 @@ impl Worker {
                         };
                         let reports = claimed.into_iter().map(|claimed| {
                             let (run, attempt) = (claimed.live.made.run, claimed.live.attempt);
-                            engine.report(Report { run, attempt, end: AttemptEnd::Succeeded(None) })
+                            engine.report(Report {
+                                namespace: "default".into(),
+                                worker: name.as_str().into(),
+                                run,
+                                attempt,
+                                end: AttemptEnd::Succeeded(None),
+                            })
                         });
                         let done = join_all(reports).await.into_iter().filter(Result::is_ok).count();
                         completed.fetch_add(done as u64, Ordering::Relaxed);

@@ -113,7 +113,8 @@ pub enum OnResume {
     CatchUp,
 }
 
-fn is_manual_only(spec: &Spec) -> bool {
+/// Whether only people start it: the spec names no time at all.
+pub(crate) fn is_manual_only(spec: &Spec) -> bool {
     spec.calendars.is_empty()
         && spec.calendar_texts.is_empty()
         && spec.crons.is_empty()

@@ -16,7 +16,7 @@ use crate::limits::Limits;
 use crate::mutant::{self, Mutant};
 use crate::note::Note;
 use crate::rejection::Rejection;
-use crate::schedule::{Definition, Target};
+use crate::schedule::{Definition, Target, is_manual_only};
 use crate::scheduler::{Lifecycle, Scheduler};
 use crate::start::{BufferedStart, Phase};
 use crate::task::Task;
@@ -213,7 +213,10 @@ impl ScheduleTree {
         let scheduler = &self.scheduler;
         let future = !scheduler.is_exhausted()
             && scheduler.definition.compiled.next(self.generator.watermark).is_some();
-        scheduler.pause.is_none() && self.backfillers.is_empty() && self.invoker.starts.is_empty() && !future
+        // A schedule that only people start has no end of its own.
+        let for_people = is_manual_only(&scheduler.definition.schedule.spec);
+        let busy = !self.backfillers.is_empty() || !self.invoker.starts.is_empty();
+        scheduler.pause.is_none() && !busy && !future && !for_people
     }
 
     pub(crate) fn target(&self) -> Target {

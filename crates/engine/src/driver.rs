@@ -35,6 +35,9 @@ pub(crate) enum Message {
 /// Events taken in before effects leave; bounds how long timers wait for a flood of requests.
 const EVENTS_MAX: usize = 10_000;
 
+/// The longest sleep without a look at the clock, which may have been set or have run on while the machine slept.
+const WAIT_MAX: Duration = Duration::from_secs(1);
+
 /// Why a driver stopped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Ended {
@@ -131,7 +134,9 @@ impl Driver {
             // Something is due, or waits for room; a short wait keeps the latter from spinning.
             return self.inbox.recv_timeout(spin_guard(next, now)).ok();
         }
-        match self.inbox.recv_timeout(next.duration_since(now).unsigned_abs()) {
+        // The wait is measured by a clock that stands still while the machine sleeps, and knows nothing of corrections.
+        let wait = next.duration_since(now).unsigned_abs().min(WAIT_MAX);
+        match self.inbox.recv_timeout(wait) {
             Ok(message) => Some(message),
             Err(RecvTimeoutError::Timeout) => None,
             Err(RecvTimeoutError::Disconnected) => Some(Message::Stop),

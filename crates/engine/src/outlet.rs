@@ -54,6 +54,13 @@ impl Outlet {
         (Arc::new(Outlet { metrics, events, runs, quarantined, trouble }), news)
     }
 
+    /// The database has answered.
+    pub(crate) fn recovered(&self) {
+        if self.trouble.lock().is_ok_and(|mut trouble| trouble.take().is_some()) {
+            tracing::info!("the database answers again");
+        }
+    }
+
     pub(crate) fn take(&self, effect: Effect, now: Timestamp) {
         match effect {
             Effect::RunsMade { queue, runs } => {
@@ -76,10 +83,7 @@ impl Outlet {
             Effect::Written { units, conflicts } => {
                 self.metrics.batch_size.observe(units as f64);
                 self.metrics.conflicts.add(conflicts as u64);
-                let before = self.trouble.lock().ok().and_then(|mut trouble| trouble.take());
-                if before.is_some() {
-                    tracing::info!("the database answers again");
-                }
+                self.recovered();
             }
             Effect::Stumbled { reason, failures } => {
                 self.metrics.stumbles.add(1);

@@ -265,37 +265,29 @@ impl Shard {
     }
 
     fn submit(&mut self, assignment: Assignment, effects: &mut Vec<Effect>) {
-        match &assignment.target {
-            Target::Tree(tree) => {
-                let tree = *tree;
-                if let Some(reason) = self.quarantined.get(&tree) {
-                    let reason = reason.clone();
-                    return self.refuse(assignment, Refusal::Quarantined(reason), effects);
-                }
-                self.queue(tree, assignment);
-            }
-            Target::Name(name) => match self.names.get(name) {
-                Some(tree) => {
-                    let tree = *tree;
-                    self.queue(tree, assignment);
-                }
-                None => {
-                    let name = name.clone();
-                    let waiting = self.unresolved.entry(name.clone()).or_default();
-                    if waiting.is_empty() {
-                        self.to_load.push_back(TreeRef::Name(name));
-                    }
-                    waiting.push_back(assignment);
-                }
+        let known = match &assignment.target {
+            Target::Tree(tree) => Some(*tree),
+            Target::Name(name) => self.names.get(name).copied(),
+        };
+        match (known, &assignment.target) {
+            (Some(tree), _) => match self.quarantined.get(&tree).cloned() {
+                Some(reason) => self.refuse(assignment, Refusal::Quarantined(reason), effects),
+                None => self.queue(tree, assignment),
             },
+            (None, Target::Name(name)) => {
+                let name = name.clone();
+                let waiting = self.unresolved.entry(name.clone()).or_default();
+                if waiting.is_empty() {
+                    self.to_load.push_back(TreeRef::Name(name));
+                }
+                waiting.push_back(assignment);
+            }
+            (None, Target::Tree(_)) => {}
         }
     }
 
     /// Adds work to a tree, and asks for the tree if need be.
     fn queue(&mut self, tree: TreeKey, assignment: Assignment) {
-        if self.quarantined.contains_key(&tree) {
-            return;
-        }
         let slot = self.slots.entry(tree).or_default();
         slot.used = true;
         slot.pending.push_back(assignment);
@@ -343,6 +335,13 @@ impl Shard {
             (_, Some(tree)) => *tree,
             (Some(stored), None) => {
                 let tree = stored.tree;
+                if self.quarantined.contains_key(&tree) {
+                    // What is broken is not loaded again, only answered for.
+                    for assignment in assignments {
+                        self.submit(Assignment { target: Target::Tree(tree), ..assignment }, effects);
+                    }
+                    return;
+                }
                 let slot = self.slots.entry(tree).or_default();
                 if matches!(slot.status, Status::Absent) {
                     slot.status = Status::Loading;

@@ -62,7 +62,10 @@ impl App {
 }
 
 /// Who asks without a namespace means this one.
-const NAMESPACE_DEFAULT: &str = "default";
+pub(crate) const NAMESPACE_DEFAULT: &str = "default";
+
+/// The queue that is there from the start.
+pub(crate) const QUEUE_DEFAULT: &str = "default";
 
 /// The namespace that a request means.
 pub(crate) fn namespace(given: &str) -> &str {

@@ -13,6 +13,7 @@ use crate::app::App;
 use crate::grpc::{queues, schedules};
 use crate::status::Fault;
 
+const WORKER: &str = "demo-worker";
 const QUEUE: &str = "demo";
 const NAMESPACE: &str = "default";
 
@@ -82,7 +83,7 @@ async fn work(app: Arc<App>) {
     loop {
         let room = RUNS_MAX - runs.len();
         tokio::select! {
-            claimed = app.engine.claim(NAMESPACE, QUEUE, "demo-worker", room.max(1), WAIT, None), if room > 0 => match claimed {
+            claimed = app.engine.claim(NAMESPACE, QUEUE, WORKER, room.max(1), WAIT, None), if room > 0 => match claimed {
                 Ok(claimed) => runs.extend(claimed.into_iter().map(|claimed| perform(&app, claimed))),
                 Err(error) => {
                     tracing::debug!(%error, "the demo's worker has to wait");
@@ -110,7 +111,8 @@ async fn perform(app: &App, claimed: Claimed) {
         "fail" => AttemptEnd::Failed(Failure::new("always", "this handler always fails")),
         other => AttemptEnd::Failed(Failure { retryable: false, ..Failure::new("unknown_handler", other) }),
     };
-    if let Err(error) = app.engine.report(Report { run, attempt, end }).await {
+    let (namespace, worker) = (NAMESPACE.into(), WORKER.into());
+    if let Err(error) = app.engine.report(Report { namespace, worker, run, attempt, end }).await {
         tracing::debug!(%run, %error, "a report of the demo was not recorded");
     }
 }

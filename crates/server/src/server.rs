@@ -9,7 +9,7 @@ use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use hyper_util::server::conn::auto::Builder;
 use hyper_util::server::graceful::GracefulShutdown;
 use hyper_util::service::TowerToHyperService;
-use punctual_engine::{Clock, Engine, EngineError, SystemClock};
+use punctual_engine::{Clock, Engine, EngineError, QueueSettings, SystemClock};
 use punctual_store::Store;
 use punctual_store::memory::Memory;
 use punctual_store_sqlite::{OpenError, Options, Sqlite};
@@ -19,7 +19,7 @@ use tokio::sync::{Semaphore, watch};
 use tokio::task::JoinHandle;
 use tokio::time::Instant;
 
-use crate::app::App;
+use crate::app::{App, NAMESPACE_DEFAULT, QUEUE_DEFAULT};
 use crate::config::Config;
 use crate::limits::{
     HEAD_BUFFER_BYTES_MAX, HEAD_TIME_MAX, HEADER_BYTES_MAX, KEEP_ALIVE_PAUSE, SEND_BUFFER_BYTES_MAX,
@@ -85,6 +85,8 @@ impl Server {
         }
         let (store, kind) = open(&config).await?;
         let engine = Engine::start(store.clone(), Arc::new(SystemClock), config.engine()).await?;
+        // What needs no thought needs no declaration: the queue that every command names when it names none.
+        engine.create_queue(NAMESPACE_DEFAULT, QUEUE_DEFAULT, QueueSettings::default()).await?;
         let listen = config.listen;
         let bound = TcpListener::bind(listen).await.and_then(|bound| Ok((bound.local_addr()?, bound)));
         let (address, listener) = match bound {

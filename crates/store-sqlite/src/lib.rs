@@ -11,6 +11,7 @@ mod options;
 mod open;
 mod store;
 mod writer;
+mod checkpoint;
 mod reader;
 mod value;
 mod fault;
@@ -25,6 +26,7 @@ use tokio::sync::mpsc;
 pub use open::OpenError;
 pub use options::{Options, Synchronous};
 
+use checkpoint::Copier;
 use open::Owned;
 use reader::Question;
 use writer::{Errand, Known, SharedDepths};
@@ -40,6 +42,8 @@ pub struct Sqlite {
     questions: Option<mpsc::Sender<Question>>,
     readers: Vec<JoinHandle<()>>,
     writer: Option<JoinHandle<()>>,
+    copier: Copier,
+    copying: Option<JoinHandle<()>>,
     // The last to go: until then nobody else may have the file.
     _owned: Owned,
 }
@@ -80,9 +84,10 @@ impl Sqlite {
         });
         let readers = readers.collect::<Result<_, _>>();
         let (errands, accepted) = mpsc::channel(WAITING_MAX);
+        let (copier, copying) = Copier::start(&path, &options)?;
         let writer = {
-            let (path, options) = (path.clone(), options.clone());
-            spawn("punctual-write", move || writer::run(connection, known, path, &options, accepted))
+            let (path, options, copier) = (path.clone(), options.clone(), copier.clone());
+            spawn("punctual-write", move || writer::run(connection, known, path, &options, &copier, accepted))
         };
         let system = |source| OpenError::System { path: path.clone(), source };
         Ok(Sqlite {
@@ -92,6 +97,8 @@ impl Sqlite {
             questions: Some(questions),
             readers: readers.map_err(system)?,
             writer: Some(writer.map_err(system)?),
+            copier,
+            copying: Some(copying),
             _owned: owned,
         })
     }
@@ -103,6 +110,10 @@ impl Drop for Sqlite {
         self.questions = None;
         for reader in self.readers.drain(..) {
             let _ = reader.join();
+        }
+        self.copier.end();
+        if let Some(copying) = self.copying.take() {
+            let _ = copying.join();
         }
         self.errands = None;
         if let Some(writer) = self.writer.take() {

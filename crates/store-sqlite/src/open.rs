@@ -16,8 +16,9 @@ const APPLICATION_ID: i32 = 0x506e_6374;
 /// Each brings a file from the version before to its own, the first to 1.
 const MIGRATIONS: [&str; 1] = [include_str!("../migrations/0001_initial.sql")];
 
-/// Pages of the log after which it is copied into the file: 64 MiB, so that a page that is written often is copied once.
-const CHECKPOINT_PAGES: u32 = 16_384;
+/// Pages of the log after which a commit copies it into the file: 256 MiB. It only comes to this when the thread whose work
+/// that is cannot keep up.
+const CHECKPOINT_PAGES: u32 = 65_536;
 
 /// Why a file was not opened. It was not touched.
 #[derive(Debug, Error)]

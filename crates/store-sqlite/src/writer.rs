@@ -17,6 +17,7 @@ use punctual_store::StoreError;
 use rusqlite::Connection;
 use tokio::sync::{mpsc, oneshot};
 
+use crate::checkpoint::Copier;
 use crate::fault::Fault;
 use crate::open;
 use crate::options::Options;
@@ -105,12 +106,15 @@ pub(crate) fn run(
     mut known: Known,
     path: PathBuf,
     options: &Options,
+    copier: &Copier,
     mut errands: mpsc::Receiver<Box<dyn Errand>>,
 ) {
     let mut waiting = VecDeque::new();
     loop {
         let depths = known.depths.clone();
-        let Some(lost) = write_until_lost(&connection, known, &mut errands, &mut waiting) else { return };
+        let Some(lost) = write_until_lost(&connection, known, copier, &mut errands, &mut waiting) else {
+            return;
+        };
         // Whether the last commit is on the disk is not known, so nothing that was known counts: begin anew. Until that
         // works, nobody waits in vain.
         drop(connection);
@@ -144,6 +148,7 @@ fn reopen(
 fn write_until_lost(
     connection: &Connection,
     known: Known,
+    copier: &Copier,
     errands: &mut mpsc::Receiver<Box<dyn Errand>>,
     waiting: &mut VecDeque<Box<dyn Errand>>,
 ) -> Option<Fault> {
@@ -160,9 +165,11 @@ fn write_until_lost(
             waiting.push_back(errand);
         }
         let group = next_group(waiting);
+        let rows = group.iter().map(|errand| errand.weight().rows).sum();
         if let Some(lost) = writer.write(connection, group) {
             return Some(lost);
         }
+        copier.wrote(connection, rows);
     }
 }
 

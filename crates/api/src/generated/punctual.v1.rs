@@ -3418,12 +3418,10 @@ pub struct ClaimRequest {
     /// How long to wait for the first one. Default: do not wait.
     #[prost(message, optional, tag = "5")]
     pub wait: ::core::option::Option<::prost_types::Duration>,
-    /// How long the runs are the worker's without a heartbeat. Default: the server's.
+    /// How long the runs are the worker's without a heartbeat. Default and most: the server's `worker_lease`. A run with a
+    /// heartbeat timeout of its own has that instead. An answer that is lost costs the run one lease: then it is taken over.
     #[prost(message, optional, tag = "6")]
     pub lease: ::core::option::Option<::prost_types::Duration>,
-    /// The client's name for this request; repeating it gives the same runs while their leases last.
-    #[prost(string, tag = "7")]
-    pub request_id: ::prost::alloc::string::String,
 }
 impl ::prost::Name for ClaimRequest {
     const NAME: &'static str = "ClaimRequest";

@@ -27,7 +27,7 @@ pub struct QueueCommand {
 
 const EXAMPLES: &str = "\
 Examples:
-  punctual queue create mail --concurrency 10 --rate 100/1m
+  punctual queue create mail
   punctual queue list
   punctual queue describe mail";
 
@@ -68,8 +68,7 @@ struct CreateArgs {
 
 const CREATE_EXAMPLES: &str = "\
 Examples:
-  punctual queue create mail
-  punctual queue create mail --concurrency 10 --worker-concurrency 2 --rate 100/1m";
+  punctual queue create mail";
 
 /// List queues by name
 #[derive(Debug, Args)]

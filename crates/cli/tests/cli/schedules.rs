@@ -198,7 +198,7 @@ fn queues_and_runs_are_shown_and_runs_are_stopped() {
     let queue = server.ok(&["queue", "describe", "deploy"]);
     assert!(queue.contains("queued       1"), "{queue}");
     assert!(server.ok(&["queue", "list"]).contains("deploy"));
-    assert_eq!(server.json(&["queue", "list"])["queues"][0]["queue"]["queue"], "deploy");
+    assert_eq!(server.json(&["queue", "list"])["queues"][1]["queue"]["queue"], "deploy");
 
     let page = server.ok(&["run", "describe", &run]);
     assert!(page.contains("state     queued") && page.contains("deploy on queue deploy"), "{page}");

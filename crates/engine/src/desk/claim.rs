@@ -129,12 +129,16 @@ impl Desk {
     /// Takes note of a worker's runs, and answers at once if one of them should not go on, else after the wait.
     pub(crate) async fn heartbeat(
         &self,
+        namespace: &str,
         worker: &str,
         pulses: Vec<Pulse>,
         wait: Duration,
     ) -> Result<Vec<PulseAnswer>, EngineError> {
-        let give_up = tokio::time::Instant::now() + wait;
         let runs: Vec<(RunKey, u32)> = pulses.iter().map(|pulse| (pulse.run, pulse.attempt)).collect();
+        // Who waits longer than its lease would lose the run that it asks about.
+        let wait = wait.min(self.shortest_lease(&runs) / 2);
+        let give_up = tokio::time::Instant::now() + wait;
+        let worker = (namespace, worker);
         self.keep_details(pulses).await?;
         loop {
             let heard = self.directives.notified();
@@ -150,13 +154,20 @@ impl Desk {
         }
     }
 
-    fn answer_pulses(&self, worker: &str, runs: &[(RunKey, u32)]) -> Vec<PulseAnswer> {
+    fn shortest_lease(&self, runs: &[(RunKey, u32)]) -> Duration {
+        let mut watches = self.watches();
+        let lengths =
+            runs.iter().filter_map(|(run, attempt)| watches.lease(*run, *attempt).map(|lease| lease.length));
+        lengths.min().unwrap_or(SignedDuration::MAX).unsigned_abs()
+    }
+
+    fn answer_pulses(&self, (namespace, worker): (&str, &str), runs: &[(RunKey, u32)]) -> Vec<PulseAnswer> {
         let now = self.clock.now();
         let mut watches = self.watches();
         let answers = runs.iter().map(|(run, attempt)| {
             let held = watches
                 .lease(*run, *attempt)
-                .filter(|lease| &*lease.worker == worker)
+                .filter(|lease| &*lease.worker == worker && &*lease.key.namespace == namespace)
                 .map(|lease| lease.stop);
             let lease_until = held.and_then(|_| watches.extend(*run, *attempt, now));
             let directive = match (held, lease_until) {

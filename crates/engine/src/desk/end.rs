@@ -1,5 +1,7 @@
 //! Attempts end, runs end, and their schedules hear of it in the same transaction.
 
+use std::sync::Arc;
+
 use jiff::Timestamp;
 use punctual_core::{Completion, Failure, NextStep, Outcome, ScheduleKey, StartId};
 use punctual_store::record::{decode_body, encode_failure};
@@ -18,6 +20,10 @@ use crate::verb::{Verb, Work};
 /// What a worker reports about one attempt.
 #[derive(Clone, Debug)]
 pub struct Report {
+    /// The namespace of the run.
+    pub namespace: Arc<str>,
+    /// Who reports: the worker that claimed the attempt.
+    pub worker: Arc<str>,
     /// Which run.
     pub run: RunKey,
     /// Which attempt.
@@ -54,7 +60,7 @@ pub enum Recorded {
 impl Desk {
     /// Records how an attempt ended. Reporting it twice is harmless.
     pub(crate) async fn report(&self, report: Report) -> Result<Recorded, EngineError> {
-        let Report { run, attempt, end } = report;
+        let Report { namespace, worker, run, attempt, end } = report;
         let lease = self.watches().lease(run, attempt).cloned();
         let lease = match lease {
             Some(lease) => lease,
@@ -63,6 +69,12 @@ impl Desk {
                 None => return self.was_recorded(run, attempt, &end).await,
             },
         };
+        if lease.key.namespace != namespace {
+            return Err(EngineError::NotFound(format!("run {run}")));
+        }
+        if lease.worker != worker {
+            return Ok(Recorded::Stale);
+        }
         let recorded = match &end {
             AttemptEnd::Succeeded(result) => {
                 self.close_attempt(run, &lease, Outcome::Succeeded, result.clone()).await?

@@ -103,7 +103,10 @@ impl Engine {
                 ended = &mut end => break ended.unwrap_or(Ended::Stopped),
                 () = tokio::time::sleep(self.renew_pause()) => {
                     match self.inner.store.renew(lease.clone(), self.inner.config.shard_lease).await {
-                        Ok(renewed) => lease = renewed,
+                        Ok(renewed) => {
+                            lease = renewed;
+                            self.inner.outlet.recovered();
+                        }
                         Err(StoreError::Fenced { .. }) => {
                             let _ = sender.send(Message::Stop);
                         }

@@ -67,6 +67,13 @@ impl Engine {
         if runs_max == 0 || runs_max > CLAIM_MAX {
             return Err(EngineError::Invalid(format!("runs_max must be 1 to {CLAIM_MAX}, found {runs_max}")));
         }
+        let lease_max = self.inner.config.worker_lease;
+        if let Some(lease) = lease.filter(|lease| *lease > lease_max) {
+            // After a restart every attempt gets this much time, so none may count on more.
+            return Err(EngineError::Invalid(format!(
+                "lease is {lease:#}, at most {lease_max:#} (worker_lease) is given; a run that needs more has a heartbeat timeout"
+            )));
+        }
         if self.is_stopping() {
             return Err(EngineError::Stopping);
         }
@@ -77,6 +84,7 @@ impl Engine {
     /// Takes note that a worker is alive, and tells it what to do with its runs.
     pub async fn heartbeat(
         &self,
+        namespace: &str,
         worker: &str,
         pulses: Vec<Pulse>,
         wait: Duration,
@@ -87,7 +95,7 @@ impl Engine {
                 pulses.len()
             )));
         }
-        self.inner.desk.heartbeat(worker, pulses, wait.min(WAIT_MAX)).await
+        self.inner.desk.heartbeat(namespace, worker, pulses, wait.min(WAIT_MAX)).await
     }
 
     /// Records how an attempt ended.

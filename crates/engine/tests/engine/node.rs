@@ -59,7 +59,8 @@ async fn claim(engine: &Engine) -> Claimed {
 }
 
 async fn report(engine: &Engine, claimed: &Claimed, end: AttemptEnd) -> Recorded {
-    let report = Report { run: claimed.live.made.run, attempt: claimed.live.attempt, end };
+    let (namespace, worker) = ("default".into(), "w".into());
+    let report = Report { namespace, worker, run: claimed.live.made.run, attempt: claimed.live.attempt, end };
     engine.report(report).await.unwrap()
 }
 
@@ -119,7 +120,7 @@ async fn a_silent_workers_run_is_taken_over() {
 
     assert_eq!((taken_over.live.made.run, taken_over.live.attempt), (lost.live.made.run, 2));
     let pulse = Pulse { run: lost.live.made.run, attempt: 1, progress: None, log: String::new() };
-    let answers = engine.heartbeat("w", vec![pulse], Duration::ZERO).await.unwrap();
+    let answers = engine.heartbeat("default", "w", vec![pulse], Duration::ZERO).await.unwrap();
     assert_eq!(answers[0].directive, Directive::Gone);
     assert_eq!(report(&engine, &taken_over, AttemptEnd::Succeeded(None)).await, Recorded::Closed);
     engine.stop(WAIT).await;
@@ -135,7 +136,7 @@ async fn a_cancel_reaches_a_worker_that_waits_in_its_heartbeat() {
     let pulse = Pulse { run, attempt: 1, progress: Some(b"half".as_slice().into()), log: "line".into() };
     let waiting = tokio::spawn({
         let engine = engine.clone();
-        async move { engine.heartbeat("w", vec![pulse], WAIT).await.unwrap() }
+        async move { engine.heartbeat("default", "w", vec![pulse], WAIT).await.unwrap() }
     });
 
     assert!(engine.stop_run("default", run, StopKind::Cancel).await.unwrap());
@@ -180,7 +181,7 @@ async fn cancel_other_waits_for_the_worker_to_give_up() {
     let pulse = Pulse { run: first.live.made.run, attempt: 1, progress: None, log: String::new() };
     let waiting = tokio::spawn({
         let engine = engine.clone();
-        async move { engine.heartbeat("w", vec![pulse], WAIT).await.unwrap() }
+        async move { engine.heartbeat("default", "w", vec![pulse], WAIT).await.unwrap() }
     });
     trigger(&engine, "two").await;
 

@@ -192,8 +192,10 @@ fn a_broken_record_quarantines_one_schedule_and_no_other() {
     assert!(
         owner.effects.iter().any(|effect| effect.contains("Quarantined") && effect.contains("version is 9"))
     );
-    let asked = owner.pause("a", "p");
-    assert!(matches!(owner.answer(asked), Err(Refusal::Quarantined(_))));
+    for request in ["p", "q", "r"] {
+        let asked = owner.pause("a", request);
+        assert!(matches!(owner.answer(asked), Err(Refusal::Quarantined(_))), "nobody waits in vain");
+    }
 }
 
 #[test]

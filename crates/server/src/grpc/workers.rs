@@ -54,11 +54,12 @@ pub(crate) async fn heartbeat(
         })
     };
     let pulses = each(&asked.runs, pulse)?;
+    let place = namespace(&asked.namespace);
     let quiet: Vec<Pulse> = pulses.iter().map(without_news).collect();
     let answers = tokio::select! {
-        answers = app.engine.heartbeat(&asked.worker_id, pulses, wait.unsigned_abs()) => answers?,
+        answers = app.engine.heartbeat(place, &asked.worker_id, pulses, wait.unsigned_abs()) => answers?,
         // Nobody waits for a server that stops; what was told is told once.
-        () = app.stop() => app.engine.heartbeat(&asked.worker_id, quiet, Duration::ZERO).await?,
+        () = app.stop() => app.engine.heartbeat(place, &asked.worker_id, quiet, Duration::ZERO).await?,
     };
     Ok(v1::HeartbeatResponse { runs: answers.iter().map(directive).collect() })
 }
@@ -66,8 +67,15 @@ pub(crate) async fn heartbeat(
 pub(crate) async fn complete(app: &App, asked: v1::CompleteRequest) -> Result<v1::CompleteResponse, Fault> {
     named(&asked.worker_id)?;
     few(asked.runs.len())?;
+    let place = namespace(&asked.namespace);
     let to_report = |done: &v1::RunCompletion| {
-        Ok(Report { run: run_key("run_id", &done.run_id)?, attempt: done.token, end: end(done.end.clone())? })
+        Ok(Report {
+            namespace: place.into(),
+            worker: asked.worker_id.as_str().into(),
+            run: run_key("run_id", &done.run_id)?,
+            attempt: done.token,
+            end: end(done.end.clone())?,
+        })
     };
     let reports = each(&asked.runs, to_report)?;
     let last_words = |done: &v1::RunCompletion| {
@@ -77,7 +85,7 @@ pub(crate) async fn complete(app: &App, asked: v1::CompleteRequest) -> Result<v1
     let mut pulses = each(&asked.runs, last_words)?;
     pulses.retain(|pulse| !pulse.log.is_empty());
     if !pulses.is_empty() {
-        app.engine.heartbeat(&asked.worker_id, pulses, Duration::ZERO).await?;
+        app.engine.heartbeat(place, &asked.worker_id, pulses, Duration::ZERO).await?;
     }
     let recorded = reports.into_iter().map(|done| async move {
         let run = done.run;

@@ -1,6 +1,6 @@
 //! Those who wait for an answer, and ask again with the same request if none comes.
 
-use punctual_core::{Answer, Completion, Outcome};
+use punctual_core::{Answer, Completion};
 use punctual_engine::shard::{Assignment, Event, Refusal, Target, Ticket};
 use punctual_engine::{Verb, Work};
 use punctual_store::{Closing, RunKey, RunWrite, TreeKey};

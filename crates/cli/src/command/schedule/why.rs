@@ -33,7 +33,7 @@ Examples:
   punctual schedule why report 2026-03-30T07:00:00Z --output json"
 );
 
-/// List what became of its occurrences, the latest first
+/// List occurrences that did not start, by time, and why; started ones are in `run list`
 #[derive(Debug, Args)]
 #[command(after_help = LEDGER_EXAMPLES)]
 pub struct LedgerArgs {

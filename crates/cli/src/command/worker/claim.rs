@@ -9,7 +9,6 @@ use std::time::Duration;
 use anyhow::Result;
 use punctual_api::v1;
 use tonic::{Code, Status};
-use uuid::Uuid;
 
 use super::Worker;
 
@@ -63,8 +62,6 @@ async fn claim(worker: Arc<Worker>, runs_max: u32) -> Result<Vec<v1::ClaimedRun>
             seconds: lease.as_secs() as i64,
             nanos: lease.subsec_nanos() as i32,
         }),
-        // The same one until there is an answer: what a lost answer promised is promised again.
-        request_id: Uuid::new_v4().to_string(),
     };
     let mut pause = PAUSE_MIN;
     loop {

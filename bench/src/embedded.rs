@@ -1,5 +1,6 @@
 //! The engine on SQLite, beside what SQLite itself can do in the same run.
 
+mod api;
 mod ceiling;
 mod herd;
 pub mod idle;
@@ -37,6 +38,9 @@ pub fn run(only: Option<&str>) -> Result<()> {
     }
     if wanted("backfill") {
         runtime.block_on(backfill::measure())?;
+    }
+    if wanted("api") {
+        runtime.block_on(api::measure())?;
     }
     if wanted("idle") {
         idle::run()?;

@@ -19,7 +19,7 @@ cargo xtask <command>
                      fuzzing for a bounded time
   tidy               house rules that a test can check: crate edges, words, sizes, links
   codegen [--check]  make the wire types in crates/api from proto/ anew, or say that they are stale
-  bench [name]       measurements (spec: side by side with peers; core: starts in memory)
+  bench [name]       measurements (spec: side by side with peers; core: starts in memory; embedded: on SQLite)
   fuzz [target] [seconds]
                      fuzz one target or all, 20 seconds each unless said otherwise
   vectors            make the recorded answers of other schedulers anew (needs Python with pip)

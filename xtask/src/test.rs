@@ -9,14 +9,28 @@ use crate::{codegen, fuzz, tidy};
 
 type Step = (&'static str, fn() -> Result<()>);
 
-const STEPS: [Step; 10] = [
+const STEPS: [Step; 11] = [
     ("tidy", tidy::run),
     ("format", format),
     ("lints", || {
-        run::run(cargo().args(["clippy", "--workspace", "--all-targets", "--quiet", "--", "-D", "warnings"]))
+        run::run(cargo().args([
+            "clippy",
+            "--workspace",
+            "--all-targets",
+            "--quiet",
+            "--",
+            "-D",
+            "warnings",
+        ]))?;
+        run::run(
+            cargo().args(["clippy", "-p", "punctual", "--test", "storm", "--quiet", "--", "-D", "warnings"]),
+        )
     }),
     ("codegen", || codegen::run(codegen::Mode::Check)),
     ("tests", || run::run(cargo().args(["test", "--workspace", "--quiet"]))),
+    ("storm", || {
+        run::run(cargo().args(["test", "-p", "punctual", "--test", "storm", "--quiet", "--", "--nocapture"]))
+    }),
     ("docs", || {
         run::run(
             cargo().args(["doc", "--workspace", "--no-deps", "--quiet"]).env("RUSTDOCFLAGS", "-D warnings"),

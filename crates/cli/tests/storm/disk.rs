@@ -36,7 +36,7 @@ impl Drop for SmallDisk {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_full_disk_loses_nothing_and_is_recovered_from() {
     let Some(disk) = SmallDisk::mount() else {
-        println!("SKIPPED LOUDLY: no small file system can be mounted here, so a full disk was not tried");
+        eprintln!("SKIPPED LOUDLY: no small file system can be mounted here, so a full disk was not tried");
         return;
     };
     let node = Node::start(&disk.path().join("small.db")).await;
@@ -80,7 +80,7 @@ async fn a_full_disk_loses_nothing_and_is_recovered_from() {
             v1::DescribeScheduleRequest { namespace: NAMESPACE.into(), schedule_id: format!("s{index}") };
         client.schedules.describe(describe).await.unwrap();
     }
-    println!(
+    eprintln!(
         "full disk: {} schedules acknowledged, all there; the server went on by itself",
         acknowledged.len()
     );

@@ -58,7 +58,7 @@ async fn nothing_is_lost_doubled_or_unexplained_by_a_hundred_kills() {
         .ok()
         .and_then(|text| text.parse().ok())
         .unwrap_or_else(random::from_clock);
-    println!("storm seed {seed}; repeat with STORM_SEED={seed}");
+    eprintln!("storm seed {seed}; repeat with STORM_SEED={seed}");
     let mut random = Random(seed);
     let folder = tempfile::tempdir().unwrap();
     let mut node = Node::start(&folder.path().join("storm.db")).await;
@@ -103,7 +103,7 @@ async fn nothing_is_lost_doubled_or_unexplained_by_a_hundred_kills() {
         worker.await.unwrap();
     }
     let report = verify::everything(&node, &plans, &seen).await;
-    println!(
+    eprintln!(
         "storm: {} kills in {:.0} s ({:.1} s down in all), {report}",
         node.kills,
         stormy.as_secs_f64(),

@@ -62,7 +62,6 @@ impl Worker {
                 runs_max: 1 + self.random.below(5) as u32,
                 wait: millis(300),
                 lease: millis(2_000),
-                ..Default::default()
             };
             // The server may be dead; a run that was claimed without an answer is taken over after its lease.
             let Ok(claimed) = self.client.workers.claim(claim).await else {

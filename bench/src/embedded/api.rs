@@ -29,7 +29,9 @@ pub async fn measure() -> Result<()> {
         let tasks = (0..clients).map(|client| create(address.clone(), clients, client, count / clients));
         try_join_all(tasks).await?;
         let rate = (count / clients * clients) as f64 / begun.elapsed().as_secs_f64();
-        println!("schedules created over gRPC, {clients} at a time: {rate:.0}/s, each durable before its answer");
+        println!(
+            "schedules created over gRPC, {clients} at a time: {rate:.0}/s, each durable before its answer"
+        );
     }
     let _ = stop.send(());
     serving.await.context("the server")??;
@@ -39,7 +41,8 @@ pub async fn measure() -> Result<()> {
 async fn create(address: String, clients: usize, client: usize, count: usize) -> Result<()> {
     let mut schedules = Client::connect(&address).await?.schedules;
     for index in 0..count {
-        let action = v1::QueueAction { queue: "default".into(), handler: "noop".into(), ..Default::default() };
+        let action =
+            v1::QueueAction { queue: "default".into(), handler: "noop".into(), ..Default::default() };
         let cron = v1::Cron { text: "0 9 * * MON-FRI".into(), ..Default::default() };
         let schedule = v1::Schedule {
             spec: Some(v1::Spec { crons: vec![cron], zone: "Europe/Berlin".into(), ..Default::default() }),

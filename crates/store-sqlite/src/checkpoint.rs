@@ -62,7 +62,8 @@ impl Copier {
 
     /// The writer has written; between two transactions it may have a little to copy.
     pub(crate) fn wrote(&self, connection: &Connection, rows: usize) {
-        let pages = rows + PAGES_PER_GROUP;
+        // Some requests say no more than that they may write anything.
+        let pages = rows.min(PAGES_BEFORE_COPY) + PAGES_PER_GROUP;
         let before = self.shared.pages.fetch_add(pages, Ordering::Relaxed);
         if self.shared.nearly_done.load(Ordering::Acquire) {
             // If this fails the log is copied later.

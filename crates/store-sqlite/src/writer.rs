@@ -165,7 +165,7 @@ fn write_until_lost(
             waiting.push_back(errand);
         }
         let group = next_group(waiting);
-        let rows = group.iter().map(|errand| errand.weight().rows).sum();
+        let rows = group.iter().fold(0_usize, |rows, errand| rows.saturating_add(errand.weight().rows));
         if let Some(lost) = writer.write(connection, group) {
             return Some(lost);
         }

@@ -65,8 +65,9 @@ fn every_word_of_an_enum_is_in_lower_case_and_zero_means_not_given() {
 
 #[test]
 fn every_request_that_changes_something_can_be_repeated() {
-    // Reports of workers are told apart by run and token.
-    let by_token = ["punctual.v1.Workers/Heartbeat", "punctual.v1.Workers/Complete"];
+    // Reports of workers are told apart by run and token; a claim that is repeated is another claim.
+    let by_token =
+        ["punctual.v1.Workers/Heartbeat", "punctual.v1.Workers/Complete", "punctual.v1.Workers/Claim"];
     let asks = ["punctual.v1.Schedules/Preview"];
     for route in ROUTES.iter().filter(|route| route.method != Method::Get) {
         let input = route.descriptor().unwrap().input();

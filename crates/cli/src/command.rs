@@ -47,7 +47,7 @@ const EXAMPLES: &str = "\
 Examples:
   punctual serve --demo
   punctual schedule list
-  punctual schedule create report '0 9 * * MON-FRI' --zone Europe/Berlin --queue mail
+  punctual schedule create report '0 9 * * MON-FRI' --zone Europe/Berlin
   punctual worker --queue mail --exec './send-report.sh'
   punctual preview '0 9 * * MON-FRI' --zone Europe/Berlin --count 10";
 

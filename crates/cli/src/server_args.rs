@@ -15,7 +15,7 @@ const STORE: &str = "Where state is kept";
 const LIMITS: &str = "Limits";
 const LOGS: &str = "Logs";
 
-/// What an operator can set. Each can also be a variable PUNCTUAL_<NAME> or a line of the file.
+/// What an operator can set. Each can also be a variable `PUNCTUAL_<NAME>` or a line of the file.
 #[derive(Debug, Args)]
 pub struct ServerArgs {
     /// Read settings from this TOML file
@@ -42,7 +42,7 @@ pub struct ServerArgs {
     #[arg(long, value_name = "DURATION")]
     shutdown: Option<String>,
 
-    /// The database: sqlite:<path>, or memory: to forget everything at the end
+    /// The database: `sqlite:<path>`, or `memory:` to forget everything at the end
     #[arg(short, long, value_name = "URL", help_heading = STORE)]
     database: Option<String>,
 

@@ -78,24 +78,19 @@ impl std::fmt::Display for SignedSeconds<'_> {
 }
 
 impl Server {
-    /// Opens the database, starts the engine, then binds the port: who can connect is answered.
+    /// Takes the port, opens the database, starts the engine. Who connects before that is done waits for an answer; a port
+    /// that is taken leaves no file behind.
     pub async fn start(config: Config) -> Result<Server, StartError> {
         if !config.listen.ip().is_loopback() && !config.insecure {
             return Err(StartError::Exposed { listen: config.listen });
         }
+        let listen = config.listen;
+        let bound = TcpListener::bind(listen).await.and_then(|bound| Ok((bound.local_addr()?, bound)));
+        let (address, listener) = bound.map_err(|source| StartError::Bind { listen, source })?;
         let (store, kind) = open(&config).await?;
         let engine = Engine::start(store.clone(), Arc::new(SystemClock), config.engine()).await?;
         // What needs no thought needs no declaration: the queue that every command names when it names none.
         engine.create_queue(NAMESPACE_DEFAULT, QUEUE_DEFAULT, QueueSettings::default()).await?;
-        let listen = config.listen;
-        let bound = TcpListener::bind(listen).await.and_then(|bound| Ok((bound.local_addr()?, bound)));
-        let (address, listener) = match bound {
-            Ok(bound) => bound,
-            Err(source) => {
-                engine.stop(config.shutdown).await;
-                return Err(StartError::Bind { listen, source });
-            }
-        };
         let app = Arc::new(App {
             node: config.node.clone(),
             store: kind,

@@ -6,7 +6,7 @@
 //! nodes from trying the same work.
 //!
 //! Reading order: [`Store`], then [`Batch`] and [`Unit`] (one atomic write), [`LiveRun`] (the life of a run), [`record`] (bytes),
-//! [`memory`] (the contract as short code), [`conformance`] (the contract as tests).
+//! [`memory`] (the contract as short code), `conformance` (the contract as tests).
 
 mod key;
 mod error;

@@ -46,20 +46,21 @@ struct CreateArgs {
     #[arg(value_name = "NAME")]
     name: String,
 
+    // Limits are in the contract, and refused by servers of this release: shown once they are obeyed.
     /// Runs in progress at a time, on all workers together [default: no limit]
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", hide = true)]
     concurrency: Option<u32>,
 
     /// Runs in progress at a time on one worker [default: no limit]
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", hide = true)]
     worker_concurrency: Option<u32>,
 
     /// Starts over time, as in 100/1m [default: no limit]
-    #[arg(long, value_name = "N/DURATION")]
+    #[arg(long, value_name = "N/DURATION", hide = true)]
     rate: Option<String>,
 
     /// Hand nothing out for now
-    #[arg(long)]
+    #[arg(long, hide = true)]
     paused: bool,
 
     #[command(flatten)]

@@ -37,7 +37,7 @@ pub struct ScheduleCommand {
 
 const EXAMPLES: &str = "\
 Examples:
-  punctual schedule create report '0 9 * * MON-FRI' --zone Europe/Berlin --queue mail
+  punctual schedule create report '0 9 * * MON-FRI' --zone Europe/Berlin
   punctual schedule list
   punctual schedule describe report
   punctual schedule why report 2026-03-30T09:00

@@ -51,7 +51,7 @@ pub struct WorkerCommand {
     exec: Option<String>,
 
     /// Start the words after -- as they are, without a shell
-    #[arg(long, requires = "program")]
+    #[arg(long, requires = "program", conflicts_with = "exec")]
     no_shell: bool,
 
     /// The program and its arguments, after --

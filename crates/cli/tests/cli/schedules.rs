@@ -126,7 +126,10 @@ fn pause_skip_why_and_ledger_tell_one_story() {
         "{preview}"
     );
     assert!(preview.contains("1  Sat 2050-01-01 09:00:00  2050-01-01T00:00:00Z"), "{preview}");
-    assert_eq!(server.ok(&["schedule", "ledger", "yearly"]), "nothing was decided yet\n");
+    assert_eq!(
+        server.ok(&["schedule", "ledger", "yearly"]),
+        "no such entries: occurrences that started are in `punctual run list`\n"
+    );
 }
 
 #[test]

@@ -66,6 +66,11 @@ impl ScheduleTree {
         if backfill.note.len() > tx.limits().note_bytes_max {
             return Err(Rejection::LimitReached("the note is too long"));
         }
+        if backfill.through > tx.now() {
+            return Err(Rejection::InvalidPolicy(
+                "a backfill ends in the future, where the schedule starts by itself",
+            ));
+        }
         if backfill.through < backfill.from {
             return Err(Rejection::InvalidPolicy("a backfill ends before it begins"));
         }

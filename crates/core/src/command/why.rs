@@ -5,7 +5,7 @@ use punctual_spec::Occurrence;
 
 use crate::id::{Origin, StartId};
 use crate::ledger::{Entry, Verdict};
-use crate::scheduler::Lifecycle;
+use crate::scheduler::{Lifecycle, PauseState};
 use crate::start::Phase;
 use crate::tree::ScheduleTree;
 
@@ -75,7 +75,8 @@ impl ScheduleTree {
             Lifecycle::Completed { .. } | Lifecycle::Deleted { .. } => return Why::AfterEnd,
             Lifecycle::Open => {}
         }
-        if scheduler.pause.is_some() {
+        let outlasts = |pause: &PauseState| pause.until.is_none_or(|until| instant <= until);
+        if scheduler.pause.as_deref().is_some_and(outlasts) {
             Why::WhilePaused
         } else if scheduler.is_exhausted() {
             Why::WhileExhausted

@@ -47,7 +47,7 @@ pub struct CreateArgs {
 const EXAMPLES: &str = after_help!(
     "\
 Examples:
-  punctual schedule create report '0 9 * * MON-FRI' --zone Europe/Berlin --queue mail
+  punctual schedule create report '0 9 * * MON-FRI' --zone Europe/Berlin
   punctual schedule create poll --every 30s --overlap buffer_one --input '{\"feed\": 7}'
   punctual schedule create cleanup '@daily' --jitter 30m --retry-attempts 5 --start-to-close 1h
   punctual schedule create deploy --manual --trigger-now"

@@ -144,7 +144,7 @@ pub async fn ledger(session: &Session, args: &LedgerArgs) -> Result<Answer> {
 
 fn ledger_table(times: &Times<'_>, entries: &[v1::LedgerEntry]) -> String {
     if entries.is_empty() {
-        return "nothing was decided yet\n".to_owned();
+        return "no such entries: occurrences that started are in `punctual run list`\n".to_owned();
     }
     let rows = entries.iter().map(|entry| {
         let reason = shown(entry.reason().as_str_name());

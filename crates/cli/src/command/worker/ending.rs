@@ -28,11 +28,12 @@ pub struct Output {
 pub fn end(wish: Wish, status: ExitStatus, output: Output, last_lines: &[String]) -> Option<End> {
     match wish {
         Wish::Gone => return None,
-        Wish::Cancel => return Some(End::Cancelled(())),
+        // A command that was asked to stop may finish all the same: then it has succeeded.
+        Wish::Cancel if !status.success() => return Some(End::Cancelled(())),
         Wish::Stop if !status.success() => {
             return Some(failure("worker_stopped", "the worker was stopped while the command ran", None));
         }
-        Wish::Stop | Wish::GoOn => {}
+        Wish::Cancel | Wish::Stop | Wish::GoOn => {}
     }
     let (kind, what, retryable) = match (status.code(), signal_of(status)) {
         (Some(0), _) => return Some(result(output)),
@@ -151,7 +152,8 @@ mod tests {
     #[test]
     fn wishes_decide_first() {
         assert_eq!(ended(Wish::Gone, 0, b""), None);
-        assert_eq!(ended(Wish::Cancel, 0, b""), Some(End::Cancelled(())));
+        assert_eq!(ended(Wish::Cancel, 15, b""), Some(End::Cancelled(())));
+        assert!(matches!(ended(Wish::Cancel, 0, b""), Some(End::Result(_))));
         assert!(
             matches!(ended(Wish::Stop, 15, b""), Some(End::Failure(failure)) if failure.kind == "worker_stopped")
         );

@@ -175,9 +175,9 @@ impl Desk {
         for (run, watch) in due {
             let desk = self.clone();
             tokio::spawn(async move {
-                if let Err(error) = desk.deadline(run, watch.clone(), now).await {
+                if let Err(error) = desk.deadline(run, watch, now).await {
                     tracing::warn!(%run, %error, "a deadline could not be dealt with; it is tried again");
-                    desk.watches().postpone(run, watch, desk.clock.now());
+                    desk.watches().postpone(run, desk.clock.now());
                     desk.alarm.notify_one();
                 }
             });

@@ -128,7 +128,7 @@ impl Watches {
     }
 
     /// Looks at a run again in a while, unless something else has happened to it since.
-    pub(crate) fn postpone(&mut self, run: RunKey, _watch: Watch, now: Timestamp) {
+    pub(crate) fn postpone(&mut self, run: RunKey, now: Timestamp) {
         if self.by_run.contains_key(&run) {
             self.timers.set(run, now.checked_add(SignedDuration::from_secs(1)).ok());
         }

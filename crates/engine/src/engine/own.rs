@@ -1,6 +1,5 @@
 //! Owning shards: acquire, load timers, drive, renew; and again if a shard was lost.
 
-use std::sync::Arc;
 use std::sync::mpsc::{Sender, channel};
 use std::time::Duration;
 
@@ -134,9 +133,3 @@ pub(super) struct Owned {
     sender: Sender<Message>,
     end: oneshot::Receiver<Ended>,
 }
-
-/// Only so that the compiler proves it: engines are shared between threads.
-const _: fn() = || {
-    fn shared<T: Send + Sync>() {}
-    shared::<Arc<Engine>>();
-};

@@ -1,13 +1,14 @@
 //! The cold record: what the user asked for, as JSON between a version and the action's bytes. What is empty is left out.
 
 use jiff::SignedDuration;
-use punctual_core::{Action, CatchupCount, OnResume, OverlapPolicy, Policies, Schedule, Target};
+use punctual_core::{Action, CatchupCount, OnResume, Policies, Schedule, Target};
 use punctual_spec::Spec;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::Malformed;
 use super::bytes::{Reader, Writer};
+use super::state::OVERLAPS;
 use crate::Bytes;
 
 const VERSION: u8 = 1;
@@ -33,15 +34,6 @@ struct PoliciesRecord {
     pause_after_failures: Option<u32>,
     catch_up_on_resume: bool,
 }
-
-const OVERLAPS: [OverlapPolicy; 6] = [
-    OverlapPolicy::Skip,
-    OverlapPolicy::BufferOne,
-    OverlapPolicy::BufferAll,
-    OverlapPolicy::CancelOther,
-    OverlapPolicy::TerminateOther,
-    OverlapPolicy::AllowAll,
-];
 
 /// The cold record of a schedule.
 pub fn encode_schedule(schedule: &Schedule) -> Bytes {

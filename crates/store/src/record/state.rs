@@ -162,7 +162,8 @@ fn read_id(from: &mut Reader<'_>) -> Result<StartId, Malformed> {
     Ok(StartId { nominal_ms, origin })
 }
 
-const OVERLAPS: [OverlapPolicy; 6] = [
+/// Overlap policies by the number that they have in records; the order is part of the format.
+pub(super) const OVERLAPS: [OverlapPolicy; 6] = [
     OverlapPolicy::Skip,
     OverlapPolicy::BufferOne,
     OverlapPolicy::BufferAll,

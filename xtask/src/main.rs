@@ -19,7 +19,8 @@ cargo xtask <command>
                      fuzzing for a bounded time
   tidy               house rules that a test can check: crate edges, words, sizes, links
   codegen [--check]  make the wire types in crates/api from proto/ anew, or say that they are stale
-  bench [name]       measurements (spec: side by side with peers; core: starts in memory; embedded: on SQLite)
+  bench [name [part]]
+                     measurements (spec: side by side with peers; core: starts in memory; embedded: on SQLite)
   fuzz [target] [seconds]
                      fuzz one target or all, 20 seconds each unless said otherwise
   vectors            make the recorded answers of other schedulers anew (needs Python with pip)
@@ -44,8 +45,8 @@ fn dispatch(words: &[&str]) -> Result<()> {
         ["tidy"] => tidy::run(),
         ["codegen"] => codegen::run(codegen::Mode::Write),
         ["codegen", "--check"] => codegen::run(codegen::Mode::Check),
-        ["bench"] => bench::run("spec"),
-        ["bench", name] => bench::run(name),
+        ["bench"] => bench::run(&["spec"]),
+        ["bench", names @ ..] => bench::run(names),
         ["fuzz"] => fuzz::run(None, fuzz::SECONDS),
         ["fuzz", target] => fuzz::run(Some(target), fuzz::SECONDS),
         ["fuzz", target, seconds] => fuzz::run(Some(target), seconds.parse()?),

@@ -16,6 +16,11 @@ pub struct Limits {
     pub backfills_max: usize,
     /// Occurrences that one pass of a backfill takes, so that a transition stays short.
     pub backfill_pass_max: usize,
+    /// The rest after a pass of a backfill, so that other schedules have a turn; doubled while there is no room.
+    pub backfill_rest: SignedDuration,
+    /// Starts of a schedule, those in progress included, beyond which its backfills take no more: every change of a
+    /// schedule costs what it has in progress.
+    pub backfill_starts_max: usize,
     /// Starts that one transition hands to the dispatcher.
     pub dispatches_max: usize,
     /// Completed runs that a schedule remembers for describe.
@@ -58,6 +63,8 @@ impl Default for Limits {
             buffer_reserve: 50,
             backfills_max: 100,
             backfill_pass_max: 450,
+            backfill_rest: SignedDuration::from_millis(10),
+            backfill_starts_max: 1_000,
             dispatches_max: 100,
             recent_runs_max: 10,
             upcoming_max: 10,
@@ -87,17 +94,27 @@ impl Limits {
         }
     }
 
-    /// Room for one backfill: half of the buffer, less what waits and what the schedule itself may need,
-    /// shared with the other backfills.
-    pub fn backfill_room(&self, waiting: usize, backfills: usize) -> usize {
+    /// Room for one backfill: half of the buffer, less what waits and what the schedule itself may need, shared with
+    /// the other backfills; and no more than may be in progress.
+    pub fn backfill_room(&self, waiting: usize, starts: usize, backfills: usize) -> usize {
         let half = self.buffered_starts_max / 2;
-        half.saturating_sub(waiting).saturating_sub(self.buffer_reserve) / backfills.max(1)
+        let in_buffer = half.saturating_sub(waiting).saturating_sub(self.buffer_reserve) / backfills.max(1);
+        in_buffer.min(self.backfill_starts_max.saturating_sub(starts))
     }
 
     /// The wait after a number of failed attempts: doubling up to the longest, less up to a fifth that the key
     /// decides, so that many failures do not come back at the same instant.
     pub fn backoff(&self, failed_attempts: u32, key: u64) -> SignedDuration {
-        let doubled = self.backoff_first.checked_mul(1 << failed_attempts.saturating_sub(1).min(20));
+        self.doubling(self.backoff_first, failed_attempts, key)
+    }
+
+    /// The rest of a backfill after so many passes without room.
+    pub fn backfill_rest(&self, blocked_passes: u32, key: u64) -> SignedDuration {
+        self.doubling(self.backfill_rest, blocked_passes + 1, key)
+    }
+
+    fn doubling(&self, first: SignedDuration, failed_attempts: u32, key: u64) -> SignedDuration {
+        let doubled = first.checked_mul(1 << failed_attempts.saturating_sub(1).min(20));
         let full = doubled.unwrap_or(self.backoff_max).min(self.backoff_max);
         let spread = mix(key ^ u64::from(failed_attempts)) % 200;
         let millis = full.as_millis() as i64;

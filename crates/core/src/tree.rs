@@ -120,6 +120,11 @@ impl ScheduleTree {
         self.invoker.starts.iter().find(|start| start.id == id)
     }
 
+    /// All starts on their way or in progress, in the order in which they were asked for.
+    pub fn starts(&self) -> impl Iterator<Item = &BufferedStart> {
+        self.invoker.starts.iter()
+    }
+
     /// Whether it is in use, and if not, since when.
     pub fn lifecycle(&self) -> Lifecycle {
         self.scheduler.lifecycle
@@ -183,7 +188,7 @@ impl ScheduleTree {
         let keys: Vec<RequestKey> = self.backfillers.keys().copied().collect();
         let share = keys.len();
         for key in keys {
-            let room = tx.limits().backfill_room(self.invoker.waiting(), share);
+            let room = tx.limits().backfill_room(self.invoker.waiting(), self.invoker.starts.len(), share);
             let Some(backfiller) = self.backfillers.get_mut(&key) else { continue };
             if backfiller.backfill(tx, key, &self.scheduler, &mut self.invoker.inbox(), room) {
                 self.backfillers.remove(&key);

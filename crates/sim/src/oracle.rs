@@ -64,7 +64,7 @@ impl Oracle {
             Event::Resume(how) if self.pause.is_some() => self.resume(now, how),
             Event::Resume(_) | Event::Wake => {}
             Event::Trigger(id, overlap) => self.enqueue(id, now, overlap),
-            Event::Backfill(key, backfill) => drop(self.backfills.insert(key, (backfill, now, 1))),
+            Event::Backfill(key, backfill) => drop(self.backfills.insert(key, (backfill, now, 0))),
             Event::Skip(nominal_time) => drop(self.marked.insert(nominal_time)),
             Event::Update(definition, new_spec) => {
                 if new_spec {

@@ -43,7 +43,7 @@ impl Backfiller {
         self.blocked_passes = if taken == 0 { self.blocked_passes + 1 } else { 0 };
         let wait = match self.request.pace {
             Some(pace) if taken > 0 => pace,
-            Some(_) | None => tx.limits().backoff(self.blocked_passes + 1, key.0),
+            Some(_) | None => tx.limits().backfill_rest(self.blocked_passes, key.0),
         };
         self.not_before = tx.now().checked_add(wait).unwrap_or(Timestamp::MAX);
         false

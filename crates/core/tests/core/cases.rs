@@ -91,7 +91,7 @@ fn backfill_capacities() {
             ..Limits::default()
         };
         let waiting = (number("buffered") - number("retained")).max(0) as usize;
-        let room = limits.backfill_room(waiting, number("rangeBackfillers").max(0) as usize);
+        let room = limits.backfill_room(waiting, waiting, number("rangeBackfillers").max(0) as usize);
         assert_eq!(Value::from(room), case["expect"], "{case}");
     }
 }

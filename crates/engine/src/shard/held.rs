@@ -53,12 +53,23 @@ impl Held {
 
     /// The hot record, as things are now.
     pub(super) fn encode(&mut self) -> Bytes {
+        self.forget_ended();
         let tree = &self.tree;
-        self.runs.retain(|(start, _)| tree.start(*start).is_some());
         let state = TreeState { snapshot: tree.snapshot(), runs: std::mem::take(&mut self.runs) };
         let bytes = encode_state(&state);
         self.runs = state.runs;
         bytes
+    }
+
+    /// Runs whose starts are over need not be known any more. A backfill may have thousands in progress: both lists are
+    /// walked once.
+    fn forget_ended(&mut self) {
+        if self.runs.is_empty() {
+            return;
+        }
+        let mut open: Vec<StartId> = self.tree.starts().map(|start| start.id).collect();
+        open.sort_unstable();
+        self.runs.retain(|(start, _)| open.binary_search(start).is_ok());
     }
 
     pub(super) fn run_of(&self, start: StartId) -> Option<RunKey> {

@@ -14,7 +14,8 @@ impl Oracle {
             let used = self.ids(false).len() + self.limits.buffer_reserve;
             let share = (self.limits.buffered_starts_max / 2).saturating_sub(used) / count;
             let most = if backfill.pace.is_some() { 1 } else { self.limits.backfill_pass_max };
-            let room = share.min(most).min(self.room());
+            let in_progress = self.limits.backfill_starts_max.saturating_sub(self.starts.len());
+            let room = share.min(most).min(self.room()).min(in_progress);
             // Ranges are open on the left, and the first time is included.
             let range = definition.compiled().iterate(backfill.from - instant, backfill.through);
             let times: Vec<_> = range.map(|occurrence| occurrence.nominal_time).take(room + 1).collect();
@@ -23,8 +24,9 @@ impl Oracle {
                 backfill.from = *time + instant;
             }
             if times.len() > room {
-                let tries = if room == 0 { tries + 1 } else { 1 };
-                let wait = backfill.pace.filter(|_| room > 0).unwrap_or(self.limits.backoff(tries, key.0));
+                let tries = if room == 0 { tries + 1 } else { 0 };
+                let rest = self.limits.backfill_rest(tries, key.0);
+                let wait = backfill.pace.filter(|_| room > 0).unwrap_or(rest);
                 self.backfills.insert(key, (backfill, now + wait, tries));
             }
         }

@@ -47,6 +47,11 @@ impl World {
         live.is_some_and(|stored| running(&stored.run.state) && stored.run.attempt == attempt)
     }
 
+    /// Whether a run is not over.
+    pub(super) fn is_live(&self, run: RunKey) -> bool {
+        self.store.run(run).is_some_and(|stored| stored.closing.is_none())
+    }
+
     /// What the engine's desk does when an attempt has ended: another one, or the end of the run.
     pub(super) fn attempt_ends(&mut self, run: RunKey, attempt: u32, outcome: Outcome) {
         let Some(stored) = self.store.run(run) else { return };

@@ -142,14 +142,12 @@ pub fn limits(random: &mut Random, knobs: &Knobs) -> Limits {
     let (buffered_starts_max, buffer_reserve) = *random.pick(&[(3, 0), (20, 2), (1_000, 50)]);
     // Where every outage ends in a crowd of starts and reports that meet on one schedule, the crowd is bounded.
     let crowded = knobs.crash_at_await > 0;
-    // A database that takes seconds for a change or three cannot keep up with a backfill of hundreds.
-    let slow = knobs.commit_seconds_max > 0 && knobs.settings.changes_max < 64;
     Limits {
         buffered_starts_max,
         buffer_reserve,
         starts_max: *random.pick(if crowded { &[10, 50] } else { &[50, 10_000] }),
         backfill_pass_max: *random.pick(&[2, 450]),
-        backfill_starts_max: *random.pick(if crowded || slow { &[5, 5] } else { &[5, 1_000] }),
+        backfill_starts_max: *random.pick(if crowded { &[5, 5] } else { &[5, 1_000] }),
         // The oracle knows no bound on what is dispatched at once.
         dispatches_max: usize::MAX,
         idle_time: SignedDuration::from_mins(*random.pick(&[20, 7 * 24 * 60])),

@@ -5,6 +5,7 @@ mod ceiling;
 mod herd;
 pub mod idle;
 mod backfill;
+mod day;
 mod node;
 mod steady;
 
@@ -42,9 +43,12 @@ pub fn run(only: Option<&str>) -> Result<()> {
     if wanted("idle") {
         idle::run()?;
     }
-    // The last, since it takes the longest.
     if wanted("backfill") {
         runtime.block_on(backfill::measure())?;
+    }
+    // The last, since it takes the longest.
+    if wanted("day") {
+        runtime.block_on(day::measure())?;
     }
     Ok(())
 }

@@ -6,6 +6,7 @@ mod allocator;
 mod core;
 mod embedded;
 mod measure;
+mod queue;
 mod spec;
 
 fn main() -> Result<()> {
@@ -16,6 +17,7 @@ fn main() -> Result<()> {
         Some("embedded-idle") => {
             embedded::idle::measure(std::env::args().nth(2).as_deref().unwrap_or_default())
         }
-        other => bail!("expected a benchmark (spec, core, embedded), found {other:?}"),
+        Some("queue") => queue::run(std::env::args().nth(2).as_deref()),
+        other => bail!("expected a benchmark (spec, core, embedded, queue), found {other:?}"),
     }
 }

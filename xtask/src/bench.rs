@@ -1,8 +1,15 @@
 //! Measurements: release builds, peers in the same run, ratios with spread.
 
+use std::process::Command;
+
 use anyhow::Result;
 
+use crate::node::node;
+use crate::postgres::Postgres;
 use crate::run::{self, cargo, python, root};
+
+/// The queues that we measure beside ours.
+const QUEUES: [&str; 2] = ["pg-boss@12.35.0", "graphile-worker@0.18.0"];
 
 /// Runs one benchmark of the `bench` workspace, or one part of it.
 pub fn run(names: &[&str]) -> Result<()> {
@@ -14,9 +21,31 @@ pub fn run(names: &[&str]) -> Result<()> {
         .arg("--")
         .args(names);
     command.env("CARGO_TARGET_DIR", root().join("target/bench"));
-    match python("bench-python", &["croniter==6.2.4", "tzdata"]) {
-        Ok(python) => _ = command.env("PUNCTUAL_BENCH_PYTHON", python),
-        Err(error) => eprintln!("note: no croniter to measure against: {error:#}"),
-    }
+    // Peers that are out of reach leave their columns empty: ours are measured all the same.
+    let _postgres = match names {
+        ["spec", ..] => {
+            match python("bench-python", &["croniter==6.2.4", "tzdata"]) {
+                Ok(python) => _ = command.env("PUNCTUAL_BENCH_PYTHON", python),
+                Err(error) => eprintln!("note: no croniter to measure against: {error:#}"),
+            }
+            None
+        }
+        // By itself it needs nobody.
+        ["queue", "punctual"] => None,
+        ["queue", ..] => queue_peers(&mut command)
+            .inspect_err(|error| eprintln!("note: NO PEERS to measure our queue against: {error:#}"))
+            .ok(),
+        _ => None,
+    };
     run::run(&mut command)
+}
+
+/// Provides what pg-boss and graphile-worker need, for as long as the server is kept.
+fn queue_peers(command: &mut Command) -> Result<Postgres> {
+    let node = node("bench-node", &QUEUES)?;
+    let postgres = Postgres::start()?;
+    command.env("PUNCTUAL_BENCH_NODE", node.program);
+    command.env("PUNCTUAL_BENCH_NODE_PACKAGES", node.folder);
+    command.env("PUNCTUAL_BENCH_POSTGRES", postgres.url());
+    Ok(postgres)
 }

@@ -7,6 +7,9 @@ use anyhow::{Result, bail};
 mod bench;
 mod codegen;
 mod fuzz;
+mod node;
+mod openapi;
+mod postgres;
 mod run;
 mod test;
 mod tidy;
@@ -20,9 +23,11 @@ cargo xtask <command>
   tidy               house rules that a test can check: crate edges, words, sizes, links
   codegen [--check]  make the wire types in crates/api from proto/ anew, or say that they are stale
   bench [name [part]]
-                     measurements (spec: side by side with peers; core: starts in memory; embedded: on SQLite)
+                     measurements (spec: side by side with peers; core: starts in memory; embedded: on SQLite;
+                     queue: side by side with queues on PostgreSQL)
   fuzz [target] [seconds]
                      fuzz one target or all, 20 seconds each unless said otherwise
+  openapi            hostile requests from the published document against a real server (needs Python with pip)
   vectors            make the recorded answers of other schedulers anew (needs Python with pip)
   help               this text
 ";
@@ -50,6 +55,7 @@ fn dispatch(words: &[&str]) -> Result<()> {
         ["fuzz"] => fuzz::run(None, fuzz::SECONDS),
         ["fuzz", target] => fuzz::run(Some(target), fuzz::SECONDS),
         ["fuzz", target, seconds] => fuzz::run(Some(target), seconds.parse()?),
+        ["openapi"] => openapi::run(),
         ["vectors"] => vectors::run(),
         ["help" | "--help" | "-h"] => {
             eprint!("{HELP}");

@@ -5,11 +5,11 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result};
 
 use crate::run::{self, cargo, root};
-use crate::{codegen, fuzz, tidy};
+use crate::{codegen, fuzz, openapi, tidy};
 
 type Step = (&'static str, fn() -> Result<()>);
 
-const STEPS: [Step; 11] = [
+const STEPS: [Step; 12] = [
     ("tidy", tidy::run),
     ("format", format),
     ("lints", || {
@@ -31,6 +31,7 @@ const STEPS: [Step; 11] = [
     ("storm", || {
         run::run(cargo().args(["test", "-p", "punctual", "--test", "storm", "--quiet", "--", "--nocapture"]))
     }),
+    ("hostile requests", openapi::run),
     ("docs", || {
         run::run(
             cargo().args(["doc", "--workspace", "--no-deps", "--quiet"]).env("RUSTDOCFLAGS", "-D warnings"),

@@ -11,8 +11,9 @@ use jiff::SignedDuration;
 use punctual_core::{
     InitialPatch, OverlapPolicy, Policies, RequestId, RetryPolicy, RunAction, ScheduleKey, Timeouts,
 };
-use punctual_engine::{AttemptEnd, Engine, EngineConfig, NewSchedule, QueueSettings, Report, SystemClock};
+use punctual_engine::{AttemptEnd, Engine, EngineConfig, NewSchedule, Report, SystemClock};
 use punctual_spec::{Interval, Spec};
+use punctual_store::QueueSettings;
 use punctual_store_sqlite::{Options, Sqlite};
 
 /// Starts an engine on a file and declares the queue "q".
@@ -35,6 +36,7 @@ pub fn schedule(index: usize, spec: Spec, policies: Policies) -> NewSchedule {
         input: b"{}".as_slice().into(),
         retry: RetryPolicy::default(),
         timeouts: Timeouts::default(),
+        ..RunAction::default()
     };
     NewSchedule {
         key: key(index),

@@ -27,6 +27,11 @@ mod run;
 mod queue;
 mod worker;
 
+mod top;
+mod doctor;
+mod backup;
+mod restore;
+
 mod preview;
 mod explain;
 mod lint;
@@ -49,6 +54,7 @@ Examples:
   punctual schedule list
   punctual schedule create report '0 9 * * MON-FRI' --zone Europe/Berlin
   punctual worker --queue mail --exec './send-report.sh'
+  punctual top
   punctual preview '0 9 * * MON-FRI' --zone Europe/Berlin --count 10";
 
 #[derive(Debug, Subcommand)]
@@ -58,6 +64,10 @@ pub enum Command {
     Run(run::RunCommand),
     Queue(queue::QueueCommand),
     Worker(worker::WorkerCommand),
+    Top(top::TopCommand),
+    Doctor(doctor::DoctorCommand),
+    Backup(backup::BackupCommand),
+    Restore(restore::RestoreCommand),
     Preview(preview::PreviewArgs),
     Explain(explain::ExplainArgs),
     Lint(lint::LintArgs),
@@ -75,6 +85,10 @@ impl Command {
             Command::Run(args) => runtime::for_a_client()?.block_on(args.run(now)),
             Command::Queue(args) => runtime::for_a_client()?.block_on(args.run(now)),
             Command::Worker(args) => runtime::for_a_client()?.block_on(args.run(now)),
+            Command::Top(args) => runtime::for_a_client()?.block_on(args.run(now)),
+            Command::Doctor(args) => runtime::for_a_client()?.block_on(args.run(now)),
+            Command::Backup(args) => runtime::for_a_client()?.block_on(args.run(now)),
+            Command::Restore(args) => args.run(),
             Command::Preview(args) => preview::preview(&args, now),
             Command::Explain(args) => explain::explain(&args, now),
             Command::Lint(args) => lint::lint(&args, now),

@@ -21,21 +21,30 @@ pub enum ExitCode {
     Rejected,
     /// `serve` cannot listen where it should.
     Listen,
-    /// `serve` cannot use its database.
+    /// `serve` or `restore` cannot use its database.
     Database,
+    /// `doctor` found something that somebody should look at.
+    Warnings,
+    /// `doctor` found something broken.
+    Broken,
 }
 
 /// Every number with its meaning, for help and reference.
 pub const TABLE: &[(ExitCode, &str)] = &[
     (ExitCode::Answered, "it worked"),
-    (ExitCode::Failed, "it did not work; `lint` found something; `worker` had to end commands"),
+    (
+        ExitCode::Failed,
+        "it did not work; a run that was waited for did not succeed; `lint` found something; `worker` had to end commands",
+    ),
     (ExitCode::Fault, "wrong usage, refused input, a file that cannot be read, a bad configuration"),
     (ExitCode::NotFound, "there is no such schedule, run or queue"),
     (ExitCode::Conflict, "it exists already, or somebody else changed it first"),
     (ExitCode::Unavailable, "no server answers, or not in time"),
     (ExitCode::Rejected, "the server refused what was asked"),
     (ExitCode::Listen, "`serve` cannot listen at its address"),
-    (ExitCode::Database, "`serve` cannot use its database"),
+    (ExitCode::Database, "`serve` or `restore` cannot use its database"),
+    (ExitCode::Warnings, "`doctor` found something that somebody should look at"),
+    (ExitCode::Broken, "`doctor` found something broken"),
 ];
 
 impl ExitCode {
@@ -51,6 +60,8 @@ impl ExitCode {
             ExitCode::Rejected => 6,
             ExitCode::Listen => 7,
             ExitCode::Database => 8,
+            ExitCode::Warnings => 9,
+            ExitCode::Broken => 10,
         }
     }
 }

@@ -21,6 +21,22 @@ pub const PAGE_ROWS_MAX: u32 = 1_000;
 /// Questions in flight at a time, where one list needs a question for each row.
 pub const QUESTIONS_MAX: usize = 8;
 
+/// Runs that one request enqueues; the server's own bound is the same.
+pub const ENQUEUED_MAX: u64 = 1_000;
+
+/// Runs that one command enqueues; more are for a program.
+pub const COUNT_MAX: u64 = 1_000_000;
+
+/// Runs that one request purges or tries again: small enough that the bar of a long purge moves.
+pub const PURGED_MAX: u64 = 1_000;
+
+/// Dead letters that one command tries again unless the user says otherwise: those that fail at once come back, so that
+/// going on until none is left might never end.
+pub const RETRIED_DEFAULT: u64 = 10_000;
+
+/// Seconds that `top` looks back.
+pub const SAMPLES_MAX: usize = 61;
+
 /// Bytes of stdout that become the result of a run.
 pub const RESULT_BYTES_MAX: usize = 1024 * 1024;
 

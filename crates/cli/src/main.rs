@@ -3,10 +3,14 @@
 mod command;
 mod spec_args;
 mod schedule_args;
+mod action_args;
+mod attempt_args;
+mod or_none;
 mod server_args;
 mod request;
 
 mod session;
+mod database_file;
 mod wire;
 mod runtime;
 mod signals;

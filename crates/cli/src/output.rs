@@ -9,6 +9,7 @@ pub mod json;
 pub mod relative;
 pub mod times;
 pub mod page;
+pub mod progress;
 
 /// The formats of a command that lists.
 #[derive(Clone, Copy, Debug, ValueEnum)]

@@ -12,8 +12,9 @@ use crate::exit_code::ExitCode;
 use crate::fault;
 
 const STORE: &str = "Where state is kept";
+const CALLS: &str = "Calls and commands";
 const LIMITS: &str = "Limits";
-const LOGS: &str = "Logs";
+const LOGS: &str = "Logs and traces";
 
 /// What an operator can set. Each can also be a variable `PUNCTUAL_<NAME>` or a line of the file.
 #[derive(Debug, Args)]
@@ -58,9 +59,55 @@ pub struct ServerArgs {
     #[arg(long, value_name = "DURATION", help_heading = STORE)]
     ledger_retention: Option<String>,
 
+    /// Ended runs that are kept at most, whatever their age, or none for no bound; the oldest go
+    #[arg(long, value_name = "N", help_heading = STORE)]
+    runs_kept_max: Option<String>,
+
+    /// Verdicts that are kept at most, whatever their age, or none for no bound; the oldest go
+    #[arg(long, value_name = "N", help_heading = STORE)]
+    ledger_kept_max: Option<String>,
+
     /// The last bytes of a run's log that are kept
     #[arg(long, value_name = "N", help_heading = STORE)]
     log_tail_bytes_max: Option<String>,
+
+    /// Let schedules start commands on this machine; whoever may create schedules may then do anything
+    #[arg(
+        long,
+        value_name = "BOOL",
+        num_args = 0..=1,
+        require_equals = true,
+        default_missing_value = "true",
+        help_heading = CALLS
+    )]
+    allow_commands: Option<String>,
+
+    /// Let calls go to private, link-local and loopback addresses
+    #[arg(
+        long,
+        value_name = "BOOL",
+        num_args = 0..=1,
+        require_equals = true,
+        default_missing_value = "true",
+        help_heading = CALLS
+    )]
+    allow_private: Option<String>,
+
+    /// Private networks that calls may go to, as in 10.0.0.0/8,192.168.1.7/32
+    #[arg(long, value_name = "NETWORKS", help_heading = CALLS)]
+    allow_networks: Option<String>,
+
+    /// Where callbacks are sent, as others reach this server
+    #[arg(long, value_name = "URL", help_heading = CALLS)]
+    callback_url: Option<String>,
+
+    /// Outside calls in flight at a time
+    #[arg(long, value_name = "N", help_heading = CALLS)]
+    calls_max: Option<String>,
+
+    /// Outside calls to one target at a time, so that a dead one delays no other
+    #[arg(long, value_name = "N", help_heading = CALLS)]
+    calls_per_target_max: Option<String>,
 
     /// How long a worker may be silent, unless it or its run says otherwise
     #[arg(long, value_name = "DURATION", help_heading = LIMITS)]
@@ -89,6 +136,10 @@ pub struct ServerArgs {
     /// Which logs are written, as in info or punctual_engine=debug,info
     #[arg(long, value_name = "FILTER", help_heading = LOGS)]
     log_filter: Option<String>,
+
+    /// Send a trace of each scheduled run to the OpenTelemetry collector at this URL
+    #[arg(long, value_name = "URL", help_heading = LOGS)]
+    otlp_endpoint: Option<String>,
 }
 
 impl ServerArgs {
@@ -122,6 +173,15 @@ impl ServerArgs {
             shard_lease: self.shard_lease.clone(),
             run_retention: self.run_retention.clone(),
             ledger_retention: self.ledger_retention.clone(),
+            runs_kept_max: self.runs_kept_max.clone(),
+            ledger_kept_max: self.ledger_kept_max.clone(),
+            allow_commands: self.allow_commands.clone(),
+            allow_private: self.allow_private.clone(),
+            allow_networks: self.allow_networks.clone(),
+            callback_url: self.callback_url.clone(),
+            otlp_endpoint: self.otlp_endpoint.clone(),
+            calls_max: self.calls_max.clone(),
+            calls_per_target_max: self.calls_per_target_max.clone(),
             requests_max: self.requests_max.clone(),
             connections_max: self.connections_max.clone(),
             watchers_max: self.watchers_max.clone(),

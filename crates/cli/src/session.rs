@@ -17,7 +17,7 @@ use crate::exit_code::ExitCode;
 use crate::fault;
 use crate::local_zone::LocalZone;
 use crate::output::{self, TableOrJson};
-use crate::wire::time;
+use crate::wire::{fields, time};
 
 /// The options of every command that talks to a server.
 #[derive(Clone, Debug, Args)]
@@ -197,15 +197,39 @@ impl Session {
     }
 }
 
-/// What the server said, with the field at fault.
+/// What the server said, with the option at fault, or the field where no option stands for it.
 fn message(status: &Status) -> String {
     let details = RpcStatus::decode(status.details()).unwrap_or_default().details;
-    let field =
-        details.first().and_then(|any| v1::Error::decode(&any.value[..]).ok()).map(|error| error.field);
-    let said = status.message();
-    match field.filter(|field| !field.is_empty() && !said.contains(field.as_str())) {
-        Some(field) => format!("{field}: {said}"),
-        None => said.to_owned(),
+    let error = details.first().and_then(|any| v1::Error::decode(&any.value[..]).ok());
+    let (said, field) = (status.message().to_owned(), error.map(|error| error.field).unwrap_or_default());
+    let (name, said) = match fields::option(&field) {
+        // The message itself may name the field, with or without its first part.
+        Some(name) if field.contains('.') => {
+            let said = said.replace(&field, &name);
+            let bare = field.strip_prefix("schedule.").filter(|bare| bare.contains('.'));
+            let said = bare.map_or_else(|| said.clone(), |bare| said.replace(bare, &name));
+            (name, said)
+        }
+        Some(name) => (name, said),
+        // Limits of queues are named by the message alone.
+        None if field.is_empty() => (field, limit_named(said)),
+        None => (field, said),
+    };
+    match name {
+        name if name.is_empty() || said.contains(&name) => said,
+        name if said.starts_with("is ") || said.starts_with("has ") => format!("{name} {said}"),
+        name => format!("{name}: {said}"),
+    }
+}
+
+/// A message that begins with the limit of a queue, with the option for it instead.
+fn limit_named(said: String) -> String {
+    let Some((first, rest)) = said.split_once(' ').filter(|(first, _)| first.contains(['_', '.'])) else {
+        return said;
+    };
+    match fields::option(&format!("settings.{first}")) {
+        Some(option) => format!("{option} {rest}"),
+        None => said,
     }
 }
 

@@ -3,4 +3,6 @@
 pub mod time;
 pub mod payload;
 pub mod spec;
+pub mod action;
 pub mod words;
+pub mod fields;

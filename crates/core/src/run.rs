@@ -8,7 +8,7 @@ use crate::schedule::Payload;
 use crate::start::Outcome;
 
 /// What a run on a queue is to do, frozen when the run is made.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RunAction {
     /// The queue that workers claim it from.
     pub queue: Arc<str>,
@@ -20,6 +20,12 @@ pub struct RunAction {
     pub retry: RetryPolicy,
     /// How long things may take.
     pub timeouts: Timeouts,
+    /// Lower ones are claimed sooner; zero is the usual one.
+    pub priority: i16,
+    /// What the limits of one key in a queue apply to; empty for none.
+    pub key: Arc<str>,
+    /// A call that the node itself makes, instead of a worker's function, as a record of its own.
+    pub call: Option<Payload>,
 }
 
 /// How often an attempt is made, and how long the waits between are.
@@ -98,7 +104,7 @@ pub enum NextStep {
 impl RunAction {
     /// The same without its input, for those who only need to know how to retry.
     pub fn without_input(&self) -> RunAction {
-        RunAction { input: Arc::new([]), ..self.clone() }
+        RunAction { input: Arc::new([]), call: None, ..self.clone() }
     }
 
     /// When the whole run must be over.
@@ -157,6 +163,7 @@ mod tests {
                 schedule_to_close: Some(SignedDuration::from_secs(100)),
                 ..Timeouts::default()
             },
+            ..RunAction::default()
         }
     }
 

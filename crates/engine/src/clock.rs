@@ -1,11 +1,18 @@
 //! The one clock. Nothing else in the engine knows what time it is.
 
-use jiff::Timestamp;
+use std::time::Duration;
+
+use jiff::{SignedDuration, Timestamp};
 
 /// Tells the time.
 pub trait Clock: Send + Sync + 'static {
     /// What time it is.
     fn now(&self) -> Timestamp;
+
+    /// How long the machine has to wait for a length of this clock's time: a clock may run faster, to see a day in minutes.
+    fn real(&self, length: SignedDuration) -> Duration {
+        length.max(SignedDuration::ZERO).unsigned_abs()
+    }
 }
 
 /// The clock of this machine.

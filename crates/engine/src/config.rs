@@ -22,6 +22,10 @@ pub struct EngineConfig {
     pub run_retention: SignedDuration,
     /// How long verdicts of occurrences that did not start are kept; 30 days.
     pub ledger_retention: SignedDuration,
+    /// Ended runs that are kept at most, whatever their age; no bound.
+    pub runs_kept_max: Option<u64>,
+    /// Verdicts that are kept at most, whatever their age; no bound.
+    pub ledger_kept_max: Option<u64>,
     /// How often retention looks; 1 minute.
     pub retention_pause: SignedDuration,
     /// Requests that may wait for an answer at a time; beyond it callers are told to come back later.
@@ -40,6 +44,8 @@ impl Default for EngineConfig {
             worker_lease: SignedDuration::from_secs(30),
             run_retention: SignedDuration::from_hours(7 * 24),
             ledger_retention: SignedDuration::from_hours(30 * 24),
+            runs_kept_max: None,
+            ledger_kept_max: None,
             retention_pause: SignedDuration::from_mins(1),
             requests_max: 20_000,
             log_tail_bytes_max: 16_384,

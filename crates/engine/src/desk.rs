@@ -3,23 +3,32 @@
 //! Which attempt of a run counts is decided by the database: every write names the attempt that it speaks for. Leases live in
 //! memory, so a heartbeat costs no write; after a restart every running attempt gets a new lease.
 
+mod bell;
 mod claim;
 mod end;
+mod make;
+mod outside;
+mod seen;
 mod stop;
 mod watch;
 
-use std::collections::HashMap;
+use std::ops::Range;
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
 use jiff::{SignedDuration, Timestamp};
 use punctual_core::ScheduleKey;
 use punctual_store::record::{RunBody, decode_body};
-use punctual_store::{LiveRun, LiveState, QueueKey, RunKey, Store, StoreError};
+use punctual_store::{LiveRun, LiveState, RunKey, Store, StoreError};
 use tokio::sync::{Notify, mpsc};
 
+use bell::Bells;
 pub use claim::{Claimed, Directive, Pulse, PulseAnswer};
 pub use end::{AttemptEnd, Recorded, Report};
+pub(crate) use make::{MakeError, Order};
+pub use outside::{CALLBACK_WORKER, CallbackEnd};
+use seen::Seen;
+pub use seen::Sighting;
 use watch::{Lease, Watch, Watches};
 
 use crate::clock::Clock;
@@ -37,7 +46,10 @@ pub(crate) struct Desk {
     pub(super) metrics: Arc<Metrics>,
     pub(super) config: EngineConfig,
     watches: Mutex<Watches>,
-    queues: Mutex<HashMap<QueueKey, Arc<Notify>>>,
+    bells: Mutex<Bells>,
+    seen: Mutex<Seen>,
+    /// Keys for runs without a schedule.
+    keys: tokio::sync::Mutex<Range<i64>>,
     /// The earliest deadline may have changed.
     pub(super) alarm: Notify,
     /// Somebody wants a run to stop.
@@ -52,19 +64,14 @@ impl Desk {
         metrics: Arc<Metrics>,
         config: EngineConfig,
     ) -> Desk {
-        let (watches, queues) = Default::default();
+        let (watches, bells, seen) = Default::default();
         let (alarm, directives) = Default::default();
-        Desk { store, clock, router, metrics, config, watches, queues, alarm, directives }
+        let keys = tokio::sync::Mutex::new(0..0);
+        Desk { store, clock, router, metrics, config, watches, bells, seen, keys, alarm, directives }
     }
 
     pub(super) fn watches(&self) -> MutexGuard<'_, Watches> {
         self.watches.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
-    }
-
-    /// Wakes those who wait for runs of a queue.
-    pub(super) fn bell(&self, queue: QueueKey) -> Arc<Notify> {
-        let mut queues = self.queues.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
-        queues.entry(queue).or_default().clone()
     }
 
     /// Takes over the runs that were live before this process began.
@@ -108,7 +115,11 @@ impl Desk {
             }
             LiveState::Running { worker, started_at } => {
                 let length = body.action.timeouts.heartbeat.or(lease).unwrap_or(self.config.worker_lease);
-                let length = length.max(SignedDuration::from_secs(1));
+                let length = match &**worker {
+                    // Nobody beats a heart for it: it is over when its callback comes, or at its deadline.
+                    CALLBACK_WORKER => SignedDuration::MAX,
+                    _ => length.max(SignedDuration::from_secs(1)),
+                };
                 let deadline = body.action.attempt_deadline(live.made.created_at, *started_at);
                 Some(Watch::Running(Box::new(Lease {
                     worker: worker.clone(),
@@ -120,6 +131,7 @@ impl Desk {
                     origin: live.made.origin,
                     key: ScheduleKey { namespace: body.namespace.clone(), schedule: body.schedule.clone() },
                     created_at: live.made.created_at,
+                    started_at: *started_at,
                     retry: body.action.without_input(),
                     stop: live.stop,
                     log_tail: String::new(),
@@ -134,7 +146,7 @@ impl Desk {
             let next = self.watches().next_time();
             let wait = match next {
                 // The system's clock may jump: look again every second at the latest.
-                Some(next) => next.duration_since(self.clock.now()).max(SignedDuration::ZERO).unsigned_abs(),
+                Some(next) => self.clock.real(next.duration_since(self.clock.now())),
                 None => Duration::from_secs(3_600),
             };
             tokio::select! {
@@ -159,7 +171,7 @@ impl Desk {
                     }
                 }
                 drop(watches);
-                self.bell(queue).notify_one();
+                self.ring(queue);
             }
             RunNews::Stop { tree, start, run, kind } => {
                 let desk = self.clone();

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use jiff::{SignedDuration, Timestamp};
 use punctual_core::{Answer, Dispatched, Seen, Sighting};
-use punctual_store::Store;
+use punctual_store::{Store, TreeKey};
 use tokio::runtime::Handle;
 use tokio::sync::oneshot;
 
@@ -28,6 +28,8 @@ pub(crate) enum Message {
     Submit(Box<Assignment>, Option<Waiter>),
     /// Something happened.
     Event(Event),
+    /// Compare these stored timers with those in memory, mend, and say how many were missing.
+    Recheck(Vec<(TreeKey, Option<Timestamp>)>, oneshot::Sender<u64>),
     /// Finish what is on its way, then stop.
     Stop,
 }
@@ -72,6 +74,7 @@ impl Driver {
                 let now = self.clock.now();
                 match arrived {
                     Message::Stop => stopping = true,
+                    Message::Recheck(stored, waiter) => drop(waiter.send(self.shard.recheck(&stored))),
                     Message::Submit(_, waiter) if stopping => refuse(waiter),
                     Message::Submit(mut assignment, waiter) => {
                         tickets += 1;
@@ -135,7 +138,7 @@ impl Driver {
             return self.inbox.recv_timeout(spin_guard(next, now)).ok();
         }
         // The wait is measured by a clock that stands still while the machine sleeps, and knows nothing of corrections.
-        let wait = next.duration_since(now).unsigned_abs().min(WAIT_MAX);
+        let wait = self.clock.real(next.duration_since(now)).min(WAIT_MAX);
         match self.inbox.recv_timeout(wait) {
             Ok(message) => Some(message),
             Err(RecvTimeoutError::Timeout) => None,

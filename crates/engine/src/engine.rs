@@ -1,5 +1,7 @@
 //! The engine of one node: starts and stops the drivers of its shards, and serves every verb.
 
+mod enqueue;
+mod examine;
 mod own;
 mod queues;
 mod read;
@@ -16,7 +18,8 @@ use punctual_store::Store;
 use tokio::sync::broadcast;
 use tokio::task::JoinHandle;
 
-pub use queues::QueueSettings;
+pub use enqueue::{Enqueued, OnDuplicate, RunOrder};
+pub use examine::{StrandedQueue, TimerCheck};
 pub use read::{Described, Listed, WhyAnswer};
 pub use runs::{RunPage, RunSearch, RunView};
 pub use schedules::NewSchedule;
@@ -89,7 +92,8 @@ impl Engine {
         engine.inner.desk.recover().await?;
         let desk = tokio::spawn(engine.inner.desk.clone().run(news));
         let retention = tokio::spawn(engine.clone().retain());
-        keep(&engine.inner.helpers, [desk, retention]);
+        let checks = tokio::spawn(engine.clone().keep_checking());
+        keep(&engine.inner.helpers, [desk, retention, checks]);
         engine.own_all().await?;
         Ok(engine)
     }

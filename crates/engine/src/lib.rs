@@ -17,9 +17,13 @@ mod metrics;
 
 pub use clock::{Clock, SystemClock};
 pub use config::EngineConfig;
-pub use desk::{AttemptEnd, Claimed, Directive, Pulse, PulseAnswer, Recorded, Report};
+pub use desk::{
+    AttemptEnd, CALLBACK_WORKER, CallbackEnd, Claimed, Directive, Pulse, PulseAnswer, Recorded, Report,
+    Sighting,
+};
 pub use engine::{
-    Described, Engine, Health, Listed, NewSchedule, QueueSettings, RunPage, RunSearch, RunView, WhyAnswer,
+    Described, Engine, Enqueued, Health, Listed, NewSchedule, OnDuplicate, RunOrder, RunPage, RunSearch,
+    RunView, StrandedQueue, TimerCheck, WhyAnswer,
 };
 pub use error::EngineError;
 pub use metrics::{Counter, Histogram, Metrics, Spread};

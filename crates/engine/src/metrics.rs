@@ -86,6 +86,13 @@ impl Histogram {
     }
 }
 
+impl Spread {
+    /// The buckets: a bound, none for the last one, and how many values were within it.
+    pub fn buckets(&self) -> impl Iterator<Item = (Option<f64>, u64)> {
+        self.counts.iter().enumerate().map(|(index, count)| (self.bounds.get(index).copied(), *count))
+    }
+}
+
 /// How values were spread at one time.
 #[derive(Clone, Debug)]
 pub struct Spread {
@@ -148,6 +155,8 @@ pub struct Metrics {
     pub takeovers: Counter,
     /// Attempts that will be made again.
     pub retries: Counter,
+    /// Timers that were missing, found by the self-check.
+    pub timers_mended: Counter,
     /// Rows removed because their time was over.
     pub retired: Counter,
 }
@@ -169,6 +178,7 @@ impl Default for Metrics {
             running: Counter::default(),
             takeovers: Counter::default(),
             retries: Counter::default(),
+            timers_mended: Counter::default(),
             retired: Counter::default(),
         }
     }
@@ -204,6 +214,16 @@ impl Metrics {
     /// How many occurrences were started.
     pub fn started(&self) -> u64 {
         self.verdicts[0].get()
+    }
+
+    /// Occurrences so far, by what became of them.
+    pub fn verdicts(&self) -> impl Iterator<Item = (&'static str, u64)> {
+        VERDICTS.into_iter().zip(self.verdicts.iter().map(Counter::get))
+    }
+
+    /// Runs so far, by how they ended.
+    pub fn outcomes(&self) -> impl Iterator<Item = (&'static str, u64)> {
+        OUTCOMES.into_iter().zip(self.outcomes.iter().map(Counter::get))
     }
 
     /// Everything in the text form that Prometheus reads.
@@ -259,6 +279,12 @@ impl Metrics {
                 &self.takeovers,
             ),
             ("punctual_retries_total", "counter", "Attempts that will be made again.", &self.retries),
+            (
+                "punctual_timers_mended_total",
+                "counter",
+                "Schedules that nobody would have woken, found by the self-check.",
+                &self.timers_mended,
+            ),
             (
                 "punctual_rows_retired_total",
                 "counter",

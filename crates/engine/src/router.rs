@@ -4,8 +4,9 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::Sender;
 use std::sync::{Arc, RwLock};
 
+use jiff::Timestamp;
 use punctual_core::{Answer, ScheduleKey};
-use punctual_store::{RunWrite, ShardId};
+use punctual_store::{RunWrite, ShardId, TreeKey};
 use tokio::sync::oneshot;
 
 use crate::driver::Message;
@@ -61,6 +62,18 @@ impl Router {
         for driver in drivers.iter().flatten() {
             let _ = driver.send(Message::Stop);
         }
+    }
+
+    /// Compares stored timers of a shard with those of its driver; nothing if it has none here.
+    pub(crate) async fn recheck(
+        &self,
+        shard: ShardId,
+        stored: Vec<(TreeKey, Option<Timestamp>)>,
+    ) -> Option<u64> {
+        let (waiter, answer) = oneshot::channel();
+        let driver = self.drivers.read().ok()?.get(shard.0 as usize)?.clone()?;
+        driver.send(Message::Recheck(stored, waiter)).ok()?;
+        answer.await.ok()
     }
 
     /// Whether every shard has a driver here.

@@ -203,6 +203,23 @@ impl Shard {
         self.ready.len() < self.settings.units_max && self.to_load.len() < self.settings.loads_max
     }
 
+    /// Compares stored timers with those in memory, and sets what is missing: a schedule that nobody would have woken.
+    /// Says how many were missing. One that is being worked on has none, and gets it when that is done.
+    pub fn recheck(&mut self, stored: &[(TreeKey, Option<Timestamp>)]) -> u64 {
+        let mut missing = 0;
+        for (tree, time) in stored {
+            let busy = self.slots.get(tree).is_some_and(|slot| {
+                !slot.pending.is_empty() || matches!(slot.status, Status::Loading | Status::Committing)
+            });
+            if time.is_some() && !busy && !self.timers.contains(*tree) && !self.quarantined.contains_key(tree)
+            {
+                self.timers.set(*tree, *time);
+                missing += 1;
+            }
+        }
+        missing
+    }
+
     /// How many schedules have a timer, and how many are loaded.
     pub fn size(&self) -> (usize, usize) {
         (self.timers.len(), self.loaded)

@@ -65,6 +65,11 @@ impl<K: Copy + Ord + Hash> Timers<K> {
         Some(key)
     }
 
+    /// Whether a key has one.
+    pub fn contains(&self, key: K) -> bool {
+        self.by_key.contains_key(&key)
+    }
+
     /// How many there are.
     pub fn len(&self) -> usize {
         self.by_key.len()

@@ -1,12 +1,15 @@
 //! What every handler shares: the engine, who answers, and whether the server is stopping.
 
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use jiff::Timestamp;
 use punctual_core::{RequestId, ScheduleKey};
 use punctual_engine::{Engine, Happened};
+use punctual_store_sqlite::Sqlite;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, broadcast, watch};
 
+use crate::calls::Calls;
 use crate::metrics::Requests;
 use crate::status::{Fault, STOPPING, TOO_MANY_WATCHERS};
 
@@ -23,6 +26,17 @@ pub(crate) struct App {
     pub(crate) watchers: Arc<Semaphore>,
     pub(crate) watchers_max: usize,
     pub(crate) stopping: watch::Sender<bool>,
+    pub(crate) calls: Calls,
+    /// Whether called servers are told the trace of their run.
+    pub(crate) traces_calls: bool,
+    /// The file behind it, if it is one.
+    pub(crate) file: Option<File>,
+}
+
+/// A database in a file.
+pub(crate) struct File {
+    pub(crate) store: Arc<Sqlite>,
+    pub(crate) path: PathBuf,
 }
 
 /// A watcher's place and what it hears.

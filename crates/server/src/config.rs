@@ -8,6 +8,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use jiff::SignedDuration;
+use punctual_actions::Network;
 use punctual_engine::EngineConfig;
 use punctual_store_sqlite::Synchronous;
 use thiserror::Error;
@@ -43,6 +44,24 @@ pub struct Config {
     pub run_retention: SignedDuration,
     /// How long verdicts of occurrences that did not start are kept; at least 1 min. Default 30 days.
     pub ledger_retention: SignedDuration,
+    /// Ended runs that are kept at most, whatever their age. Default: no bound.
+    pub runs_kept_max: Option<u64>,
+    /// Verdicts that are kept at most, whatever their age. Default: no bound.
+    pub ledger_kept_max: Option<u64>,
+    /// Whether schedules may start commands on this machine. Default no: whoever may create schedules could do anything.
+    pub allow_commands: bool,
+    /// Whether calls may go to private, link-local and loopback addresses. Default no.
+    pub allow_private: bool,
+    /// Private networks that calls may go to. Default none.
+    pub allow_networks: Networks,
+    /// Where callbacks are sent, as others reach this server. Default: the address that it listens on.
+    pub callback_url: String,
+    /// Where traces go, as OTLP over plain HTTP, such as `http://127.0.0.1:4318`. Default: nowhere.
+    pub otlp_endpoint: String,
+    /// Outside calls in flight at a time, 1 to 100,000. Default 1,000.
+    pub calls_max: usize,
+    /// Outside calls to one target at a time, 1 to 100,000. Default 100: one dead target delays no other.
+    pub calls_per_target_max: usize,
     /// Requests that may wait for an answer at a time, 1 to 1,000,000. Default 20,000; beyond it callers hear `busy`.
     pub requests_max: usize,
     /// Connections at a time, 1 to 1,000,000. Default 10,000; beyond it new ones wait to be accepted.
@@ -52,6 +71,10 @@ pub struct Config {
     /// The last bytes of a run's log that are kept, 0 to 1 MiB. Default 16 KiB.
     pub log_tail_bytes_max: usize,
 }
+
+/// Networks, such as `10.0.0.0/8`.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Networks(pub(crate) Vec<Network>);
 
 /// How logs are written.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -80,6 +103,15 @@ pub struct Flags {
     pub shard_lease: Option<String>,
     pub run_retention: Option<String>,
     pub ledger_retention: Option<String>,
+    pub runs_kept_max: Option<String>,
+    pub ledger_kept_max: Option<String>,
+    pub allow_commands: Option<String>,
+    pub allow_private: Option<String>,
+    pub allow_networks: Option<String>,
+    pub callback_url: Option<String>,
+    pub otlp_endpoint: Option<String>,
+    pub calls_max: Option<String>,
+    pub calls_per_target_max: Option<String>,
     pub requests_max: Option<String>,
     pub connections_max: Option<String>,
     pub watchers_max: Option<String>,
@@ -225,6 +257,8 @@ impl Config {
             worker_lease: self.worker_lease,
             run_retention: self.run_retention,
             ledger_retention: self.ledger_retention,
+            runs_kept_max: self.runs_kept_max,
+            ledger_kept_max: self.ledger_kept_max,
             requests_max: self.requests_max,
             log_tail_bytes_max: self.log_tail_bytes_max,
             ..EngineConfig::default()
@@ -249,6 +283,15 @@ impl Default for Config {
             shard_lease: engine.shard_lease,
             run_retention: engine.run_retention,
             ledger_retention: engine.ledger_retention,
+            runs_kept_max: None,
+            ledger_kept_max: None,
+            allow_commands: false,
+            allow_private: false,
+            allow_networks: Networks::default(),
+            callback_url: String::new(),
+            otlp_endpoint: String::new(),
+            calls_max: 1_000,
+            calls_per_target_max: 100,
             requests_max: engine.requests_max,
             connections_max: 10_000,
             watchers_max: 1_000,

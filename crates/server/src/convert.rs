@@ -3,7 +3,9 @@
 pub(crate) mod time;
 pub(crate) mod payload;
 pub(crate) mod spec;
+pub(crate) mod action;
 pub(crate) mod schedule;
+pub(crate) mod queue;
 pub(crate) mod mask;
 pub(crate) mod describe;
 pub(crate) mod run;

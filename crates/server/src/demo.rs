@@ -107,12 +107,18 @@ async fn perform(app: &App, claimed: Claimed) {
         }
         "flaky" if run.0 % 3 != 0 => AttemptEnd::Succeeded(None),
         "flaky" if run.0 % 2 == 0 && attempt > 1 => AttemptEnd::Succeeded(None),
-        "flaky" => AttemptEnd::Failed(Failure::new("flaky", "this one was not meant to be")),
-        "fail" => AttemptEnd::Failed(Failure::new("always", "this handler always fails")),
-        other => AttemptEnd::Failed(Failure { retryable: false, ..Failure::new("unknown_handler", other) }),
+        "flaky" => failed("flaky", "this one was not meant to be"),
+        "fail" => failed("always", "this handler always fails"),
+        other => {
+            AttemptEnd::Failed(Failure { retryable: false, ..Failure::new("unknown_handler", other) }, None)
+        }
     };
     let (namespace, worker) = (NAMESPACE.into(), WORKER.into());
     if let Err(error) = app.engine.report(Report { namespace, worker, run, attempt, end }).await {
         tracing::debug!(%run, %error, "a report of the demo was not recorded");
     }
+}
+
+fn failed(kind: &str, message: &str) -> AttemptEnd {
+    AttemptEnd::Failed(Failure::new(kind, message), None)
 }

@@ -7,6 +7,7 @@ pub(crate) mod runs;
 pub(crate) mod queues;
 pub(crate) mod workers;
 pub(crate) mod info;
+pub(crate) mod operate;
 
 use std::future::Future;
 use std::panic::AssertUnwindSafe;
@@ -118,11 +119,18 @@ rpcs! {
         cancel(CancelRunRequest) -> StopRunResponse = "Cancel": runs::cancel;
         terminate(TerminateRunRequest) -> StopRunResponse = "Terminate": runs::terminate;
         logs(RunLogsRequest) -> RunLogsResponse = "Logs": runs::logs;
+        enqueue(EnqueueRequest) -> EnqueueResponse = "Enqueue": runs::enqueue;
+        retry(RetryRunRequest) -> RetryRunResponse = "Retry": runs::retry;
     }
     Queues in queues_server {
         create(CreateQueueRequest) -> CreateQueueResponse = "Create": queues::create;
         list(ListQueuesRequest) -> ListQueuesResponse = "List": queues::list;
         describe(DescribeQueueRequest) -> DescribeQueueResponse = "Describe": queues::describe;
+        update(UpdateQueueRequest) -> UpdateQueueResponse = "Update": queues::update;
+        pause(PauseQueueRequest) -> UpdateQueueResponse = "Pause": queues::pause;
+        resume(ResumeQueueRequest) -> UpdateQueueResponse = "Resume": queues::resume;
+        purge(PurgeQueueRequest) -> PurgeQueueResponse = "Purge": queues::purge;
+        retry_dead_letters(RetryDeadLettersRequest) -> RetryDeadLettersResponse = "RetryDeadLetters": queues::retry;
     }
     Workers in workers_server {
         claim(ClaimRequest) -> ClaimResponse = "Claim": workers::claim;
@@ -131,6 +139,20 @@ rpcs! {
     }
     Server in server_server {
         info(InfoRequest) -> InfoResponse = "Info": info::info;
+        stats(StatsRequest) -> StatsResponse = "Stats": operate::stats;
+        examine(ExamineRequest) -> ExamineResponse = "Examine": operate::examine;
+        {
+            type BackupStream = BoxStream<'static, Result<v1::BackupPiece, Status>>;
+
+            async fn backup(
+                &self,
+                _request: Request<v1::BackupRequest>,
+            ) -> Result<Response<Self::BackupStream>, Status> {
+                let rpc = "punctual.v1.Server/Backup";
+                let verb = operate::backup(&self.0);
+                Ok(Response::new(answer(&self.0, Protocol::Grpc, rpc, verb).await?))
+            }
+        }
     }
 }
 

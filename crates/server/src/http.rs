@@ -3,6 +3,7 @@
 mod routes;
 mod sse;
 mod guard;
+mod callbacks;
 
 use std::sync::Arc;
 

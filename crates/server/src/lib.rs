@@ -24,6 +24,9 @@ mod app;
 mod grpc;
 mod http;
 mod convert;
+mod calls;
+mod examine;
+mod traces;
 mod status;
 
 mod health;

@@ -9,6 +9,7 @@ use tonic::Code;
 
 use crate::app::App;
 use crate::limits::METRIC_QUEUES_MAX;
+use crate::logs;
 use crate::status::code_word;
 
 /// How a request came.
@@ -25,6 +26,8 @@ pub(crate) const SERVER: &[(&str, &str, &str)] = &[
     ("punctual_server_watchers", "gauge", "Watchers at this moment."),
     ("punctual_server_start_time_seconds", "gauge", "When the node was started, in seconds since 1970."),
     ("punctual_server_build_info", "gauge", "Always 1; the label has the version."),
+    ("punctual_calls_in_flight", "gauge", "Outside calls that this node is making."),
+    ("punctual_log_lines_left_out_total", "counter", "Log lines of a storm that were not written."),
     ("punctual_queue_runs", "gauge", "Runs by queue and state; at most 100 queues are shown."),
 ];
 
@@ -89,6 +92,8 @@ pub(crate) async fn render(app: &App) -> String {
     let gauges = [
         ("punctual_server_connections", "", connections as i64),
         ("punctual_server_watchers", "", watchers as i64),
+        ("punctual_calls_in_flight", "", app.calls.count.load(Relaxed) as i64),
+        ("punctual_log_lines_left_out_total", "", logs::left_out() as i64),
         ("punctual_server_start_time_seconds", "", app.started_at.as_second()),
         ("punctual_server_build_info", version, 1),
     ];

@@ -9,9 +9,9 @@ use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use hyper_util::server::conn::auto::Builder;
 use hyper_util::server::graceful::GracefulShutdown;
 use hyper_util::service::TowerToHyperService;
-use punctual_engine::{Clock, Engine, EngineError, QueueSettings, SystemClock};
-use punctual_store::Store;
+use punctual_engine::{Clock, Engine, EngineError, SystemClock};
 use punctual_store::memory::Memory;
+use punctual_store::{QueueSettings, Store};
 use punctual_store_sqlite::{OpenError, Options, Sqlite};
 use thiserror::Error;
 use tokio::net::TcpListener;
@@ -19,14 +19,15 @@ use tokio::sync::{Semaphore, watch};
 use tokio::task::JoinHandle;
 use tokio::time::Instant;
 
-use crate::app::{App, NAMESPACE_DEFAULT, QUEUE_DEFAULT};
+use crate::app::{App, File, NAMESPACE_DEFAULT, QUEUE_DEFAULT};
+use crate::calls::{self, Calls};
 use crate::config::Config;
 use crate::limits::{
     HEAD_BUFFER_BYTES_MAX, HEAD_TIME_MAX, HEADER_BYTES_MAX, KEEP_ALIVE_PAUSE, SEND_BUFFER_BYTES_MAX,
     STREAMS_MAX,
 };
 use crate::metrics::Requests;
-use crate::{demo, http};
+use crate::{demo, http, traces};
 
 /// A server that is ready to serve.
 pub struct Server {
@@ -36,6 +37,8 @@ pub struct Server {
     listener: TcpListener,
     address: SocketAddr,
     demo: Option<JoinHandle<()>>,
+    calls: JoinHandle<()>,
+    traces: Option<JoinHandle<()>>,
 }
 
 /// Why a server did not start, or did not stop well.
@@ -87,13 +90,17 @@ impl Server {
         let listen = config.listen;
         let bound = TcpListener::bind(listen).await.and_then(|bound| Ok((bound.local_addr()?, bound)));
         let (address, listener) = bound.map_err(|source| StartError::Bind { listen, source })?;
-        let (store, kind) = open(&config).await?;
+        let (store, file) = open(&config).await?;
         let engine = Engine::start(store.clone(), Arc::new(SystemClock), config.engine()).await?;
         // What needs no thought needs no declaration: the queue that every command names when it names none.
         engine.create_queue(NAMESPACE_DEFAULT, QUEUE_DEFAULT, QueueSettings::default()).await?;
+        let calls = Calls::new(&config, &address.to_string(), &engine).await?;
         let app = Arc::new(App {
             node: config.node.clone(),
-            store: kind,
+            store: if file.is_some() { "sqlite" } else { "memory" },
+            file,
+            calls,
+            traces_calls: !config.otlp_endpoint.is_empty(),
             started_at: engine.now(),
             requests: Requests::default(),
             connections: Arc::new(Semaphore::new(config.connections_max)),
@@ -107,8 +114,11 @@ impl Server {
             true => Some(demo::start(&app).await),
             false => None,
         };
+        let calls = calls::start(&app);
+        let traced = Some(config.otlp_endpoint.clone()).filter(|endpoint| !endpoint.is_empty());
+        let traces = traced.map(|endpoint| traces::start(&app, endpoint));
         tracing::info!(%address, database = %config.database, node = %config.node, "serving");
-        Ok(Server { config, app, store, listener, address, demo })
+        Ok(Server { config, app, store, listener, address, demo, calls, traces })
     }
 
     /// Where it listens.
@@ -118,7 +128,7 @@ impl Server {
 
     /// Serves until `stop`, then stops: refuses new claims, ends long polls and watches, finishes requests, stops the engine.
     pub async fn run(self, stop: impl Future<Output = ()>) -> Result<(), StartError> {
-        let Server { config, app, store, listener, demo, .. } = self;
+        let Server { config, app, store, listener, demo, calls, traces, .. } = self;
         let connections = GracefulShutdown::new();
         tokio::select! {
             () = stop => {}
@@ -134,6 +144,10 @@ impl Server {
         if let Some(demo) = demo {
             let _ = tokio::time::timeout(deadline - Instant::now(), demo).await;
         }
+        let _ = tokio::time::timeout(deadline - Instant::now(), calls).await;
+        if let Some(traces) = traces {
+            let _ = tokio::time::timeout(deadline - Instant::now(), traces).await;
+        }
         let left = deadline.saturating_duration_since(Instant::now());
         let in_time = app.engine.stop(left).await && in_time;
         drop(app);
@@ -148,15 +162,17 @@ impl Server {
     }
 }
 
-async fn open(config: &Config) -> Result<(Arc<dyn Store>, &'static str), StartError> {
+async fn open(config: &Config) -> Result<(Arc<dyn Store>, Option<File>), StartError> {
     let Some(path) = config.database.strip_prefix("sqlite:").map(str::to_owned) else {
         let memory = Memory::new(1, SystemClock.now());
-        return Ok((Arc::new(memory), "memory"));
+        return Ok((Arc::new(memory), None));
     };
     let options = Options { synchronous: config.durability, ..Options::default() };
     let opened = tokio::task::spawn_blocking(move || Sqlite::open(path, options)).await;
     let store = opened.map_err(|error| EngineError::Unavailable(error.to_string()))??;
-    Ok((Arc::new(store), "sqlite"))
+    let store = Arc::new(store);
+    let path = config.database.trim_start_matches("sqlite:").into();
+    Ok((store.clone(), Some(File { store, path })))
 }
 
 /// Waits until nobody uses the store any more, so that its file is free when the server has stopped.

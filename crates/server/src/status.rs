@@ -65,6 +65,10 @@ reasons! {
         "The headers of the HTTP request are over their bound.";
     FOREIGN_ORIGIN = "foreign_origin", PermissionDenied, 403,
         "A web page of another site made a browser send this request.";
+    INVALID_TOKEN = "invalid_token", Unauthenticated, 401,
+        "The token of a callback is forged, belongs to something else, or its time is over.";
+    NOT_ALLOWED = "not_allowed", PermissionDenied, 403,
+        "The operator does not allow it: a private address, a command. The server's flags say what is allowed.";
     UNKNOWN_QUEUE = "unknown_queue", FailedPrecondition, 400,
         "A schedule names a queue that was not declared in its namespace. Declare it first.";
     SCHEDULE_CLOSED = "schedule_closed", FailedPrecondition, 409,

@@ -9,9 +9,9 @@ use jiff::{SignedDuration, Timestamp};
 use punctual_core::{Entry, StartId};
 use punctual_store::memory::Memory;
 use punctual_store::{
-    Batch, Claim, Expected, Lease, LiveRun, NewQueue, NodeId, Page, Queue, QueueDepth, QueueKey, Reply,
-    Retention, RunDetails, RunKey, RunQuery, ScheduleQuery, ShardId, Store, StoreError, StoredRun,
-    StoredTree, TreeKey, TreeRef, Unit,
+    Batch, Claim, Expected, Lease, LiveRun, NewQueue, NodeId, Page, Queue, QueueDepth, QueueKey,
+    QueueSettings, Reply, Retention, RunDetails, RunKey, RunQuery, ScheduleQuery, ShardId, Store, StoreError,
+    StoredRun, StoredTree, Taken, TreeKey, TreeRef, Unit,
 };
 
 /// A database that answers at once; the world around it makes it slow and unreliable.
@@ -106,12 +106,14 @@ impl Store for SimulatedStore {
         create_queue(queue: NewQueue) -> Queue;
         queues(namespace: Option<Arc<str>>) -> Vec<Queue>;
         queue_depth(queue: QueueKey) -> QueueDepth;
-        claim(claim: Claim) -> Vec<LiveRun>;
+        update_queue(queue: QueueKey, settings: QueueSettings) -> Option<Queue>;
+        claim(claim: Claim) -> Taken;
         live_runs(after: Option<RunKey>, count: usize) -> Vec<LiveRun>;
         load_runs(runs: Vec<RunKey>) -> Vec<Option<StoredRun>>;
         closed_run(tree: TreeKey, start: StartId) -> Option<RunKey>;
         runs(query: RunQuery) -> Page<StoredRun>;
         run_details(run: RunKey) -> RunDetails;
+        secret(fresh: [u8; 32]) -> [u8; 32];
         retire(retention: Retention) -> u64;
     }
 }

@@ -180,5 +180,6 @@ fn queue_action(random: &mut Random) -> Payload {
         input: b"input".as_slice().into(),
         retry: RetryPolicy { attempts_max, ..RetryPolicy::default() },
         timeouts: Timeouts::default(),
+        ..RunAction::default()
     })
 }

@@ -9,6 +9,7 @@
 use std::collections::VecDeque;
 use std::error::Error;
 use std::path::Path;
+use std::sync::Arc;
 use std::time::Instant;
 
 use jiff::{SignedDuration, Timestamp};
@@ -88,7 +89,7 @@ impl Plan {
                 let expected = Expected::New { key, replaces: None };
                 let definition = Some(vec![9; 400].into());
                 let write = tree_write(first_tree + place, expected, None, state.clone());
-                Unit { tree: Some(TreeWrite { definition, ..write }), runs: Vec::new() }
+                Unit { tree: Some(TreeWrite { definition, ..write }), runs: Vec::new(), request: None }
             });
             for answer in store.commit(Batch { units: units.collect() }).await? {
                 answer?;
@@ -139,15 +140,27 @@ async fn measure_store(
 ) -> Outcome<f64> {
     let lease = store.acquire(ShardId(0), NodeId("node".into()), SignedDuration::from_hours(1)).await?;
     let epoch = lease.map(|lease| lease.epoch);
+    let no_key: Arc<str> = "".into();
     let batch = |plan: &mut Plan| {
         let units = (0..size).map(|_| {
             let Start { tree, sequence, run, time } = plan.start();
             let origin = Some((TreeKey(tree), StartId::new(time, Origin::Spec)));
             let queue = QueueKey(QUEUE);
             let body = plan.body.clone();
-            let made = NewRun { run: RunKey(run), queue, origin, due_time: time, created_at: time, body };
+            let made = NewRun {
+                run: RunKey(run),
+                queue,
+                origin,
+                due_time: time,
+                created_at: time,
+                priority: 0,
+                key: no_key.clone(),
+                dedup: None,
+                not_before: None,
+                body,
+            };
             let write = tree_write(tree, Expected::At(Sequence(sequence)), epoch, plan.state.clone());
-            Unit { tree: Some(write), runs: vec![RunWrite::Insert(made)] }
+            Unit { tree: Some(write), runs: vec![RunWrite::Insert(made)], request: None }
         });
         Batch { units: units.collect() }
     };
@@ -185,7 +198,7 @@ fn open_bare(path: &Path) -> rusqlite::Result<Connection> {
 
 fn measure_bare(bare: &Connection, plan: &mut Plan, size: usize, batches: usize) -> Outcome<f64> {
     let mut update = bare.prepare(include_str!("../queries/commit_update_state.sql"))?;
-    let mut insert = bare.prepare(include_str!("../queries/commit_insert_run.sql"))?;
+    let mut insert = bare.prepare(include_str!("../queries/commit_insert_plain_run.sql"))?;
     let due_time = 1_800_000_000_000_000_000_i64;
     let begun = Instant::now();
     for _ in 0..batches {
@@ -195,7 +208,8 @@ fn measure_bare(bare: &Connection, plan: &mut Plan, size: usize, batches: usize)
             let changed = update.execute((tree, sequence as i64, due_time, &plan.state[..]))?;
             assert_eq!(changed, 1, "schedule {tree} was not at sequence {sequence}");
             let nanos = time.as_nanosecond() as i64;
-            insert.execute((run, QUEUE, tree, time.as_millisecond(), 0, nanos, nanos, &plan.body[..]))?;
+            let (ms, body) = (time.as_millisecond(), &plan.body[..]);
+            insert.execute((run, QUEUE, tree, ms, 0, ms, nanos, nanos, body))?;
         }
         bare.execute_batch("COMMIT")?;
     }

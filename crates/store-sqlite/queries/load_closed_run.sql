@@ -1,4 +1,4 @@
 SELECT
     run, queue, tree, nominal_ms, request, state, attempt, stop, due_time, created_at, since, worker, failure, body,
-    outcome, closed_at, payload
+    priority, key, dedup, not_before, outcome, closed_at, payload, dead
 FROM run_closed WHERE run = ?1

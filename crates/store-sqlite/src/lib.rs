@@ -4,8 +4,8 @@
 //! together: one thread (`writer`) takes them all, writes them in one transaction, commits once, and answers each. Questions
 //! go to other threads (`reader`), which see what was committed before they were asked.
 //!
-//! One process owns the file. What its writer remembers is therefore what is stored: epochs, the next key and the depth of
-//! each queue are in memory, and a fence costs no read.
+//! One process owns the file. What its writer remembers is therefore what is stored: epochs, the next key, the settings and
+//! the depth of each queue are in memory, and a fence costs no read.
 
 mod options;
 mod open;
@@ -13,6 +13,9 @@ mod store;
 mod writer;
 mod checkpoint;
 mod reader;
+mod aside;
+mod backup;
+mod inspect;
 mod value;
 mod fault;
 
@@ -23,13 +26,15 @@ use std::thread::JoinHandle;
 use rusqlite::Connection;
 use tokio::sync::mpsc;
 
+pub use inspect::Inspection;
 pub use open::OpenError;
 pub use options::{Options, Synchronous};
 
+use aside::Aside;
 use checkpoint::Copier;
 use open::Owned;
 use reader::Question;
-use writer::{Errand, Known, SharedDepths};
+use writer::{Errand, Known, SharedCounts};
 
 /// Requests that may wait for a thread; whoever asks more waits before asking.
 const WAITING_MAX: usize = 4_096;
@@ -37,13 +42,14 @@ const WAITING_MAX: usize = 4_096;
 /// A store in one SQLite file. Dropping it finishes what was accepted, and waits for that.
 pub struct Sqlite {
     shards: u32,
-    depths: SharedDepths,
+    counts: SharedCounts,
     errands: Option<mpsc::Sender<Box<dyn Errand>>>,
     questions: Option<mpsc::Sender<Question>>,
     readers: Vec<JoinHandle<()>>,
     writer: Option<JoinHandle<()>>,
     copier: Copier,
     copying: Option<JoinHandle<()>>,
+    aside: Aside,
     // The last to go: until then nobody else may have the file.
     _owned: Owned,
 }
@@ -68,9 +74,9 @@ impl Sqlite {
         let database = |source| OpenError::Database { path: path.clone(), source };
         open::refuse_foreign(&path)?;
         let connection = open::open_writer(&path, &options)?;
-        let depths = SharedDepths::default();
+        let counts = SharedCounts::default();
         writer::forget_holders(&connection).map_err(database)?;
-        let known = Known::read(&connection, depths.clone()).map_err(database)?;
+        let known = Known::read(&connection, counts.clone()).map_err(database)?;
         let shards = read_shards(&connection).map_err(database)?;
         let readers: Vec<Connection> = (0..options.readers.max(1))
             .map(|_| open::open_reader(&path, &options).map_err(database))
@@ -92,13 +98,14 @@ impl Sqlite {
         let system = |source| OpenError::System { path: path.clone(), source };
         Ok(Sqlite {
             shards,
-            depths,
+            counts,
             errands: Some(errands),
             questions: Some(questions),
             readers: readers.map_err(system)?,
             writer: Some(writer.map_err(system)?),
             copier,
             copying: Some(copying),
+            aside: Aside::new(&path, &options),
             _owned: owned,
         })
     }
@@ -107,6 +114,7 @@ impl Sqlite {
 impl Drop for Sqlite {
     fn drop(&mut self) {
         // Threads end when nobody can ask any more. The writer is last: the last connection copies the log into the file.
+        self.aside.end();
         self.questions = None;
         for reader in self.readers.drain(..) {
             let _ = reader.join();

@@ -18,7 +18,7 @@ use crate::open;
 use crate::options::Options;
 
 pub(crate) use ledger::ledger;
-pub(crate) use queue::queues;
+pub(crate) use queue::{first_made_at, queues};
 pub(crate) use run::{closed_run, live_runs, load_runs, run_details};
 pub(crate) use runs::runs;
 pub(crate) use tree::{count_schedules, load, schedules, timers};

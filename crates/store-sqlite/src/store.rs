@@ -5,9 +5,9 @@ use std::sync::Arc;
 use jiff::{SignedDuration, Timestamp};
 use punctual_core::{Entry, StartId};
 use punctual_store::{
-    Batch, Claim, Lease, LiveRun, NewQueue, NodeId, Page, Queue, QueueDepth, QueueKey, Reply, Retention,
-    RunDetails, RunKey, RunQuery, ScheduleQuery, ShardId, Store, StoreError, StoredRun, StoredTree, TreeKey,
-    TreeRef,
+    Batch, Claim, Lease, LiveRun, NewQueue, NodeId, Page, Queue, QueueDepth, QueueKey, QueueSettings, Reply,
+    Retention, RunDetails, RunKey, RunQuery, ScheduleQuery, ShardId, Store, StoreError, StoredRun,
+    StoredTree, Taken, TreeKey, TreeRef,
 };
 use rusqlite::Connection;
 use tokio::sync::mpsc::Sender;
@@ -28,6 +28,12 @@ impl Sqlite {
     ) -> Reply<'_, T> {
         let (errand, answer) = writer::errand(weight, work);
         wait(self.errands.as_ref(), errand, answer)
+    }
+
+    /// Steps that the database's machine took for writes since this was asked last: what they cost, on whatever machine,
+    /// however busy it is.
+    pub fn steps(&self) -> Reply<'_, u64> {
+        self.write(ONE_ROW, |writer| Ok(Ok(writer.steps())))
     }
 
     fn read<T: Send + 'static>(
@@ -124,15 +130,30 @@ impl Store for Sqlite {
         self.write(ONE_ROW, move |writer| Ok(Ok(writer.create_queue(&queue)?)))
     }
 
+    fn update_queue(&self, queue: QueueKey, settings: QueueSettings) -> Reply<'_, Option<Queue>> {
+        // It may have to look at all runs of the queue, so it has a transaction of its own.
+        let weight = Weight { rows: writer::GROUP_ROWS_MAX, bytes: 0 };
+        self.write(weight, move |writer| Ok(Ok(writer.update_queue(queue, &settings)?)))
+    }
+
     fn queues(&self, namespace: Option<Arc<str>>) -> Reply<'_, Vec<Queue>> {
         self.read(move |connection| reader::queues(connection, namespace.as_deref()))
     }
 
     fn queue_depth(&self, queue: QueueKey) -> Reply<'_, QueueDepth> {
-        Box::pin(std::future::ready(Ok(self.depths.of(queue))))
+        let depth = self.counts.of(queue);
+        if depth.ready == 0 {
+            return Box::pin(std::future::ready(Ok(depth)));
+        }
+        let counts = self.counts.clone();
+        self.read(move |connection| {
+            let first_made_at = reader::first_made_at(connection, queue)?;
+            let depth = counts.of(queue);
+            Ok(QueueDepth { first_made_at: first_made_at.filter(|_| depth.ready > 0), ..depth })
+        })
     }
 
-    fn claim(&self, claim: Claim) -> Reply<'_, Vec<LiveRun>> {
+    fn claim(&self, claim: Claim) -> Reply<'_, Taken> {
         let weight = Weight { rows: claim.runs_max, bytes: 0 };
         self.write(weight, move |writer| Ok(Ok(writer.claim(&claim)?)))
     }
@@ -155,6 +176,10 @@ impl Store for Sqlite {
 
     fn run_details(&self, run: RunKey) -> Reply<'_, RunDetails> {
         self.read(move |connection| reader::run_details(connection, run))
+    }
+
+    fn secret(&self, fresh: [u8; 32]) -> Reply<'_, [u8; 32]> {
+        self.write(ONE_ROW, move |writer| Ok(Ok(writer.secret(&fresh)?)))
     }
 
     fn retire(&self, retention: Retention) -> Reply<'_, u64> {

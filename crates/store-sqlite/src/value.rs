@@ -1,8 +1,12 @@
 //! How times, identities and states of runs look in columns.
 
+use std::sync::{Arc, LazyLock};
+
 use jiff::Timestamp;
 use punctual_core::{Origin, Outcome, RequestKey, StartId, StopKind};
-use punctual_store::{Closing, Lifespan, LiveRun, LiveState, NewRun, QueueKey, RunKey, StoreError, TreeKey};
+use punctual_store::{
+    Closing, Lifespan, LiveRun, LiveState, NewRun, QueueKey, RunKey, StoreError, StoredRun, TreeKey,
+};
 use rusqlite::types::{FromSql, FromSqlError, FromSqlResult, ToSql, ToSqlOutput, Value, ValueRef};
 use rusqlite::{Row, RowIndex};
 
@@ -155,6 +159,10 @@ pub(crate) fn live_run(row: &Row<'_>) -> Result<LiveRun, Fault> {
         origin,
         due_time: time(row, 8)?,
         created_at: time(row, 9)?,
+        priority: row.get(14)?,
+        key: key(row, 15)?,
+        dedup: row.get(16)?,
+        not_before: optional_time(row, 17)?,
         body: row.get(13)?,
     };
     let state = match row.get(5)? {
@@ -172,12 +180,35 @@ pub(crate) fn live_run(row: &Row<'_>) -> Result<LiveRun, Fault> {
     Ok(LiveRun { made, attempt: row.get(6)?, state, stop, failure: row.get(12)? })
 }
 
-/// The end of a closed run, from the columns after those of a live one.
-pub(crate) fn closing(row: &Row<'_>) -> Result<Closing, Fault> {
-    let run: i64 = row.get(0)?;
-    let outcome = outcome(row.get(14)?)
-        .ok_or_else(|| StoreError::corrupted(format!("run {run}"), "its outcome is unknown"))?;
-    Ok(Closing { outcome, closed_at: time(row, 15)?, payload: row.get(16)? })
+/// The key of a run. Most have none, and share it.
+fn key(row: &Row<'_>, column: usize) -> rusqlite::Result<Arc<str>> {
+    static NO_KEY: LazyLock<Arc<str>> = LazyLock::new(|| "".into());
+    match row.get_ref(column)? {
+        ValueRef::Text([]) => Ok(NO_KEY.clone()),
+        _ => row.get(column),
+    }
+}
+
+/// The column of a closed run's outcome.
+pub(crate) const OUTCOME: usize = 18;
+
+/// A closed run; its end is in the columns after those of a live one.
+pub(crate) fn closed_run(row: &Row<'_>) -> Result<StoredRun, Fault> {
+    let run = live_run(row)?;
+    let outcome = outcome(row.get(OUTCOME)?)
+        .ok_or_else(|| StoreError::corrupted(format!("run {}", run.made.run), "its outcome is unknown"))?;
+    let closing = Closing { outcome, closed_at: time(row, 19)?, payload: row.get(20)? };
+    Ok(StoredRun { run, closing: Some(closing), is_dead_letter: row.get(21)? })
+}
+
+/// The keys of runs as bytes.
+pub(crate) fn run_keys(runs: &[RunKey]) -> Vec<u8> {
+    runs.iter().flat_map(|run| run.0.to_le_bytes()).collect()
+}
+
+/// The keys of runs again.
+pub(crate) fn runs_of(bytes: &[u8]) -> Vec<RunKey> {
+    bytes.as_chunks().0.iter().map(|bytes| RunKey(i64::from_le_bytes(*bytes))).collect()
 }
 
 /// A time of a row.

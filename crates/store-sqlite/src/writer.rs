@@ -2,12 +2,18 @@
 
 mod statements;
 mod known;
+mod counts;
 mod unit;
+mod check;
 mod tree;
 mod run;
 mod claim;
+mod keys;
+mod window;
 mod lease;
 mod queue;
+mod rebuild;
+mod secret;
 mod retire;
 
 use std::collections::VecDeque;
@@ -22,22 +28,23 @@ use crate::fault::Fault;
 use crate::open;
 use crate::options::Options;
 
-use known::Depths;
-pub(crate) use known::{Known, SharedDepths, forget_holders};
+pub(crate) use counts::{Counts, SharedCounts};
+pub(crate) use known::{Known, forget_holders};
 pub(crate) use queue::stored_queue;
 use statements::Statements;
 pub(crate) use unit::weight;
 
 /// Rows and bytes that one transaction takes before it is committed, so that nobody waits for long and the pages that it
 /// changes fit into memory.
-const GROUP_ROWS_MAX: usize = 20_000;
+pub(crate) const GROUP_ROWS_MAX: usize = 20_000;
 const GROUP_BYTES_MAX: usize = 32 << 20;
 
 /// The database inside a transaction.
 pub(crate) struct Writer<'c> {
     statements: Statements<'c>,
     known: Known,
-    depths: Depths,
+    /// What the current transaction changes about the counts.
+    counts: Counts,
 }
 
 /// How much a request writes, roughly.
@@ -111,7 +118,7 @@ pub(crate) fn run(
 ) {
     let mut waiting = VecDeque::new();
     loop {
-        let depths = known.depths.clone();
+        let counts = known.counts.clone();
         let Some(lost) = write_until_lost(&connection, known, copier, &mut errands, &mut waiting) else {
             return;
         };
@@ -119,7 +126,7 @@ pub(crate) fn run(
         // works, nobody waits in vain.
         drop(connection);
         (connection, known) = loop {
-            match reopen(&path, options, &depths) {
+            match reopen(&path, options, &counts) {
                 Ok(opened) => break opened,
                 Err(error) => {
                     let reason = format!("{}; {error}", lost.answer());
@@ -136,10 +143,10 @@ pub(crate) fn run(
 fn reopen(
     path: &Path,
     options: &Options,
-    depths: &SharedDepths,
+    counts: &SharedCounts,
 ) -> Result<(Connection, Known), open::OpenError> {
     let connection = open::open_writer(path, options)?;
-    let known = Known::read(&connection, depths.clone());
+    let known = Known::read(&connection, counts.clone());
     let known = known.map_err(|source| open::OpenError::Database { path: path.into(), source })?;
     Ok((connection, known))
 }
@@ -156,7 +163,7 @@ fn write_until_lost(
         Ok(statements) => statements,
         Err(error) => return Some(error.into()),
     };
-    let mut writer = Writer { statements, known, depths: Depths::default() };
+    let mut writer = Writer { statements, known, counts: Counts::default() };
     loop {
         if waiting.is_empty() {
             waiting.push_back(errands.blocking_recv()?);
@@ -187,6 +194,11 @@ fn next_group(waiting: &mut VecDeque<Box<dyn Errand>>) -> Vec<Box<dyn Errand>> {
 }
 
 impl Writer<'_> {
+    /// Steps that the database's machine took for the writer since this was asked last.
+    pub(crate) fn steps(&self) -> u64 {
+        self.statements.steps().unsigned_abs()
+    }
+
     /// Performs a group in one transaction and answers it. Gives back the fault if the connection is lost.
     fn write(&mut self, connection: &Connection, mut group: Vec<Box<dyn Errand>>) -> Option<Fault> {
         let mut outcome = self.transact(connection, &mut group);
@@ -211,14 +223,15 @@ impl Writer<'_> {
         let before = self.known.clone();
         let outcome = self.try_transact(group);
         match &outcome {
-            Ok(()) => before.depths.apply(&mut self.depths),
+            Ok(()) => before.counts.end_commit(&mut self.counts),
             Err(_) => {
                 self.known = before;
-                self.depths = Depths::default();
+                self.counts = Counts::default();
                 // The database may have rolled back by itself; if neither works, the next transaction will say so.
                 if !connection.is_autocommit() {
                     let _ = self.statements.rollback.execute(());
                 }
+                self.known.counts.end_commit(&mut self.counts);
             }
         }
         outcome
@@ -229,6 +242,7 @@ impl Writer<'_> {
         for errand in group {
             errand.perform(self)?;
         }
+        self.known.counts.begin_commit();
         self.statements.commit.execute(())?;
         Ok(())
     }

@@ -40,7 +40,7 @@ async fn commit_for_ever(path: &Path) -> Result<(), StoreError> {
         let loaded = store.load(vec![TreeRef::Key(TreeKey(tree))]).await?.remove(0);
         if loaded.is_none() {
             let expected = Expected::New { key: ScheduleKey::new("n", &tree.to_string()), replaces: None };
-            let unit = Unit { tree: Some(write(tree, expected, 1)), runs: Vec::new() };
+            let unit = Unit { tree: Some(write(tree, expected, 1)), runs: Vec::new(), request: None };
             store.commit(Batch { units: vec![unit] }).await?.remove(0)?;
         }
         sequences.push(loaded.map_or(1, |stored| stored.sequence.0));
@@ -54,10 +54,14 @@ async fn commit_for_ever(path: &Path) -> Result<(), StoreError> {
                 origin: None,
                 due_time: Timestamp::UNIX_EPOCH,
                 created_at: Timestamp::UNIX_EPOCH,
+                priority: 0,
+                key: "".into(),
+                dedup: None,
+                not_before: None,
                 body: [0; 100].into(),
             };
             let tree = Some(write(tree, Expected::At(Sequence(*sequence)), sequence + 1));
-            Unit { tree, runs: vec![RunWrite::Insert(made)] }
+            Unit { tree, runs: vec![RunWrite::Insert(made)], request: None }
         });
         for answer in store.commit(Batch { units: units.collect() }).await? {
             answer?;

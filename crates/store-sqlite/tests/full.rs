@@ -34,9 +34,13 @@ fn batch(first: i64) -> Batch {
             origin: None,
             due_time: Timestamp::UNIX_EPOCH,
             created_at: Timestamp::UNIX_EPOCH,
+            priority: 0,
+            key: "".into(),
+            dedup: None,
+            not_before: None,
             body: vec![1; 10_000].into(),
         };
-        Unit { tree: None, runs: vec![RunWrite::Insert(made)] }
+        Unit { tree: None, runs: vec![RunWrite::Insert(made)], request: None }
     };
     Batch { units: vec![unit(first), unit(first + 1)] }
 }

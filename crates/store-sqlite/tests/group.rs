@@ -19,9 +19,13 @@ fn insert(run: i64) -> Batch {
         origin: None,
         due_time: Timestamp::UNIX_EPOCH,
         created_at: Timestamp::UNIX_EPOCH,
+        priority: 0,
+        key: "".into(),
+        dedup: None,
+        not_before: None,
         body: [1; 50].into(),
     };
-    Batch { units: vec![Unit { tree: None, runs: vec![RunWrite::Insert(made)] }] }
+    Batch { units: vec![Unit { tree: None, runs: vec![RunWrite::Insert(made)], request: None }] }
 }
 
 /// Makes the database itself refuse some runs, as a fault that no check can foresee would.

@@ -5,8 +5,8 @@ use std::path::Path;
 use jiff::Timestamp;
 use punctual_core::{Origin, Outcome, ScheduleKey, StartId};
 use punctual_store::{
-    Batch, Closing, Expected, Lifespan, NewQueue, NewRun, QueueKey, RunFilter, RunKey, RunQuery, RunWrite,
-    ScheduleQuery, ShardId, Store, TreeKey, TreeView, TreeWrite, Unit,
+    Batch, Closing, Expected, Lifespan, NewQueue, NewRun, QueueKey, QueueSettings, RunFilter, RunKey,
+    RunQuery, RunWrite, ScheduleQuery, ShardId, Store, TreeKey, TreeView, TreeWrite, Unit,
 };
 use punctual_store_sqlite::{Options, Sqlite};
 
@@ -37,7 +37,7 @@ async fn fill(store: &Sqlite) -> (QueueKey, i64) {
     let queue = |name: &str| NewQueue {
         namespace: name.into(),
         name: "work".into(),
-        settings: [].into(),
+        settings: QueueSettings::default(),
         created_at: NOW,
     };
     let queue = store.create_queue(queue("default")).await.expect("the store answers").queue;
@@ -45,15 +45,25 @@ async fn fill(store: &Sqlite) -> (QueueKey, i64) {
     let unit = |run: i64| {
         let start = StartId { nominal_ms: run, origin: Origin::Spec };
         let origin = is_of_tree(run).then_some((TreeKey(5), start));
-        let body = [0; 20].into();
-        let made = NewRun { run: RunKey(first + run), queue, origin, due_time: NOW, created_at: NOW, body };
-        Unit { tree: None, runs: vec![RunWrite::Insert(made)] }
+        let made = NewRun {
+            run: RunKey(first + run),
+            queue,
+            origin,
+            due_time: NOW,
+            created_at: NOW,
+            priority: 0,
+            key: "".into(),
+            dedup: None,
+            not_before: None,
+            body: [0; 20].into(),
+        };
+        Unit { tree: None, runs: vec![RunWrite::Insert(made)], request: None }
     };
     commit(store, (0..RUNS).map(unit)).await;
     let close = |run: i64| {
         let closing = Closing { outcome: end(run)?, closed_at: NOW, payload: None };
         let close = RunWrite::Close { run: RunKey(first + run), attempt: None, closing };
-        Some(Unit { tree: None, runs: vec![close] })
+        Some(Unit { tree: None, runs: vec![close], request: None })
     };
     commit(store, (0..RUNS).filter_map(close)).await;
     (queue, first)
@@ -116,7 +126,7 @@ async fn every_schedule_is_listed_once() {
             ledger: Vec::new(),
             retired: false,
         };
-        Unit { tree: Some(write), runs: Vec::new() }
+        Unit { tree: Some(write), runs: Vec::new(), request: None }
     };
     commit(&store, (0..SCHEDULES).map(unit)).await;
     for (paused, count, expected) in

@@ -1,5 +1,7 @@
 //! One atomic write: parts of schedules and runs that become durable together, and what must hold for it.
 
+use std::sync::Arc;
+
 use jiff::Timestamp;
 use punctual_core::{Entry, ScheduleKey, StopKind};
 
@@ -22,6 +24,22 @@ pub struct Unit {
     pub tree: Option<TreeWrite>,
     /// The runs, in order.
     pub runs: Vec<RunWrite>,
+    /// A request that must not be heard twice.
+    pub request: Option<RunRequest>,
+}
+
+/// A client's request that makes runs. One that was heard before makes the whole unit a
+/// [`Conflict::Repeated`](crate::Conflict::Repeated). It is remembered as long as closed runs are.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RunRequest {
+    /// Whose.
+    pub namespace: Arc<str>,
+    /// The client's own id.
+    pub id: Arc<str>,
+    /// The runs that it made.
+    pub runs: Vec<RunKey>,
+    /// When.
+    pub made_at: Timestamp,
 }
 
 /// The new state of one schedule. What did not change is left out.
@@ -80,7 +98,8 @@ pub struct TreeView {
 /// A change of one run.
 #[derive(Clone, Debug, PartialEq)]
 pub enum RunWrite {
-    /// A new run, ready to be claimed. A key that was used before, for a live or a closed run, is a conflict.
+    /// A new run, ready to be claimed unless it is for later. A key that was used before, for a live or a closed run, is a
+    /// conflict; so is a deduplication id that a live run of the queue has, or one that the unit makes before.
     Insert(NewRun),
     /// An attempt ended badly, and another one will follow.
     Retry {
@@ -113,6 +132,20 @@ pub enum RunWrite {
         attempt: Option<u32>,
         /// How it ended.
         closing: Closing,
+    },
+    /// An attempt goes on in other hands: somebody else will report its end. Another attempt means that this has moved on.
+    HandOver {
+        /// Which run.
+        run: RunKey,
+        /// Which attempt.
+        attempt: u32,
+        /// Who has it now.
+        worker: Arc<str>,
+    },
+    /// A dead letter was dealt with: tried again as another run, or given up. Conflict if it is none.
+    Bury {
+        /// Which run; it has ended.
+        run: RunKey,
     },
     /// What the worker told on its way; harmless if the attempt is over.
     Details {

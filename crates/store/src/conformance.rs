@@ -1,7 +1,7 @@
 //! The contract as tests: every store passes them, so all stores mean the same, and the simulator is honest.
 //!
 //! A store's own tests implement [`Subject`] and call [`exercise`]. Each file is one theme; [`model`] compares a store with
-//! [`Memory`](crate::memory::Memory) operation by operation, from a seed.
+//! [`Memory`](crate::memory::Memory) operation by operation, from a seed, and [`chaos`] changes limits at random.
 
 mod support;
 mod commit;
@@ -11,12 +11,20 @@ mod timers;
 mod ledger;
 mod runs;
 mod claims;
+mod limits;
+mod priority;
+mod keys;
+mod dedup;
+mod requests;
+mod dead_letters;
 mod queues;
+mod settings;
 mod query;
 mod retention;
 mod recovery;
 mod concurrency;
 pub mod model;
+pub mod chaos;
 
 use std::future::Future;
 use std::sync::Arc;
@@ -42,7 +50,7 @@ pub trait Subject {
     fn reopen(&self, store: Arc<dyn Store>) -> impl Future<Output = Arc<dyn Store>>;
 }
 
-/// Seeds of the comparison with the reference store that [`exercise`] runs.
+/// Seeds of the comparison with the reference store, and of the random limits, that [`exercise`] runs.
 const SEEDS: u64 = 8;
 
 /// Tries everything. A store that does not keep the contract panics with the sentence that it broke.
@@ -54,12 +62,20 @@ pub async fn exercise(subject: &impl Subject) {
     ledger::exercise(subject).await;
     runs::exercise(subject).await;
     claims::exercise(subject).await;
+    limits::exercise(subject).await;
+    priority::exercise(subject).await;
+    keys::exercise(subject).await;
+    dedup::exercise(subject).await;
+    requests::exercise(subject).await;
+    dead_letters::exercise(subject).await;
     queues::exercise(subject).await;
+    settings::exercise(subject).await;
     query::exercise(subject).await;
     retention::exercise(subject).await;
     recovery::exercise(subject).await;
     concurrency::exercise(subject).await;
     for seed in 0..SEEDS {
         model::exercise(subject, seed).await;
+        chaos::exercise(subject, seed).await;
     }
 }

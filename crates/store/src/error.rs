@@ -33,7 +33,7 @@ pub enum StoreError {
 }
 
 /// What had moved.
-#[derive(Clone, Copy, Debug, Error, PartialEq, Eq)]
+#[derive(Clone, Debug, Error, PartialEq, Eq)]
 pub enum Conflict {
     /// The schedule was written since it was read, or is gone.
     #[error("sequence is {found:?}, the write expected {expected}")]
@@ -46,6 +46,18 @@ pub enum Conflict {
     /// A schedule of this name exists.
     #[error("the name is taken")]
     NameTaken,
+    /// A live run of the queue has this deduplication id.
+    #[error("run {run} has this deduplication id")]
+    Duplicate {
+        /// Which run.
+        run: RunKey,
+    },
+    /// The request was heard before.
+    #[error("the request was heard before, and made {} runs", runs.len())]
+    Repeated {
+        /// What it made.
+        runs: Vec<RunKey>,
+    },
     /// The run has ended, or another attempt has begun.
     #[error("run {run} has moved on")]
     RunMoved {

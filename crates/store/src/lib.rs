@@ -28,13 +28,13 @@ use std::sync::Arc;
 use jiff::{SignedDuration, Timestamp};
 use punctual_core::{Entry, StartId};
 
-pub use commit::{Batch, Expected, RunWrite, TreeView, TreeWrite, Unit};
+pub use commit::{Batch, Expected, RunRequest, RunWrite, TreeView, TreeWrite, Unit};
 pub use error::{Conflict, StoreError};
 pub use key::{Epoch, NodeId, QueueKey, RunKey, Sequence, ShardId, TreeKey};
 pub use lease::Lease;
 pub use query::{Lifespan, Page, Retention, RunFilter, RunQuery, ScheduleQuery};
-pub use queue::{NewQueue, Queue, QueueDepth};
-pub use run::{Claim, Closing, LiveRun, LiveState, NewRun, RunDetails, StoredRun};
+pub use queue::{NewQueue, Queue, QueueDepth, QueueSettings, Rate};
+pub use run::{Claim, Closing, LiveRun, LiveState, NewRun, RunDetails, StoredRun, Taken};
 pub use tree::{StoredTree, TreeRef};
 
 /// Bytes that a store keeps and never looks into.
@@ -97,14 +97,19 @@ pub trait Store: Send + Sync + 'static {
     /// Declares a queue. One of the same name is given back as it is; the caller compares.
     fn create_queue(&self, queue: NewQueue) -> Reply<'_, Queue>;
 
+    /// Changes the settings of a queue; they hold for every claim from then on. Nothing if there is no such queue.
+    fn update_queue(&self, queue: QueueKey, settings: QueueSettings) -> Reply<'_, Option<Queue>>;
+
     /// The queues of a namespace, or of all, by name.
     fn queues(&self, namespace: Option<Arc<str>>) -> Reply<'_, Vec<Queue>>;
 
     /// How much is in a queue.
     fn queue_depth(&self, queue: QueueKey) -> Reply<'_, QueueDepth>;
 
-    /// Hands ready runs to a worker, the oldest first; each begins a new attempt.
-    fn claim(&self, claim: Claim) -> Reply<'_, Vec<LiveRun>>;
+    /// Hands ready runs to a worker, by rank; each begins a new attempt. No limit of the queue is ever exceeded, whoever
+    /// claims at the same time. Where keys have limits of their own, each key that may go has its turn, and rank counts
+    /// within a key. What it costs depends on what it hands out, not on what waits.
+    fn claim(&self, claim: Claim) -> Reply<'_, Taken>;
 
     /// Runs that have not ended, by ascending key, after one of them.
     fn live_runs(&self, after: Option<RunKey>, count: usize) -> Reply<'_, Vec<LiveRun>>;
@@ -120,6 +125,9 @@ pub trait Store: Send + Sync + 'static {
 
     /// Progress and log tail of a run.
     fn run_details(&self, run: RunKey) -> Reply<'_, RunDetails>;
+
+    /// The secret of this database, for signing; the given one becomes it if there is none yet.
+    fn secret(&self, fresh: [u8; 32]) -> Reply<'_, [u8; 32]>;
 
     /// Removes some of what is older than the retention, in any order, and says how many rows; zero means that nothing is
     /// left to do.

@@ -1,17 +1,20 @@
 //! The reference store: the contract as short, obvious code. It forgets everything when it is dropped.
 
+mod claim;
+mod retire;
+
 use std::collections::BTreeMap;
 use std::ops::Bound;
 use std::sync::{Arc, Mutex, MutexGuard};
 
 use jiff::{SignedDuration, Timestamp};
-use punctual_core::{Entry, ScheduleKey, StartId};
+use punctual_core::{Entry, Outcome, ScheduleKey, StartId};
 
 use crate::{
-    Batch, Claim, Closing, Conflict, Epoch, Expected, Lease, Lifespan, LiveRun, LiveState, NewQueue, NodeId,
-    Page, Queue, QueueDepth, QueueKey, Reply, Retention, RunDetails, RunFilter, RunKey, RunQuery, RunWrite,
-    ScheduleQuery, Sequence, ShardId, Store, StoreError, StoredRun, StoredTree, TreeKey, TreeRef, TreeView,
-    TreeWrite, Unit,
+    Batch, Claim, Closing, Conflict, Epoch, Expected, Lease, Lifespan, LiveRun, LiveState, NewQueue, NewRun,
+    NodeId, Page, Queue, QueueDepth, QueueKey, QueueSettings, Reply, Retention, RunDetails, RunFilter,
+    RunKey, RunQuery, RunRequest, RunWrite, ScheduleQuery, Sequence, ShardId, Store, StoreError, StoredRun,
+    StoredTree, Taken, TreeKey, TreeRef, TreeView, TreeWrite, Unit,
 };
 
 /// A store in memory, with a clock that is moved by hand.
@@ -39,6 +42,15 @@ struct Inner {
     live: BTreeMap<RunKey, LiveRun>,
     closed: BTreeMap<RunKey, StoredRun>,
     details: BTreeMap<RunKey, RunDetails>,
+    requests: BTreeMap<(Arc<str>, Arc<str>), RunRequest>,
+    /// When attempts began, where a rate counts them.
+    starts: BTreeMap<(QueueKey, Arc<str>), Vec<Timestamp>>,
+    /// When a key was last served, or began to wait, as a count of what its queue has handed out.
+    turns: BTreeMap<(QueueKey, Arc<str>), u64>,
+    handed_out: BTreeMap<QueueKey, u64>,
+    /// The place of each run among those that wait, by the settings under which it was made.
+    ranks: BTreeMap<RunKey, i64>,
+    secret: Option<[u8; 32]>,
 }
 
 impl Memory {
@@ -92,8 +104,19 @@ impl Inner {
         if let Some(write) = &unit.tree {
             self.check_tree(write)?;
         }
-        for write in &unit.runs {
-            self.check_run(write)?;
+        // Whoever asks the same again shall hear that, whatever became of the runs.
+        if let Some(request) = &unit.request {
+            let place = (request.namespace.clone(), request.id.clone());
+            if let Some(RunRequest { runs, .. }) = self.requests.get(&place) {
+                return Err(StoreError::Conflict(Conflict::Repeated { runs: runs.clone() }));
+            }
+        }
+        for (place, write) in unit.runs.iter().enumerate() {
+            self.check_run(write, &unit.runs[..place])?;
+        }
+        if let Some(request) = &unit.request {
+            let place = (request.namespace.clone(), request.id.clone());
+            self.requests.insert(place, request.clone());
         }
         if let Some(write) = &unit.tree {
             self.write_tree(write);
@@ -125,15 +148,35 @@ impl Inner {
         Ok(())
     }
 
-    fn check_run(&self, write: &RunWrite) -> Result<(), StoreError> {
+    /// Runs are judged by what was there before the unit, and by what it makes before.
+    fn check_run(&self, write: &RunWrite, before: &[RunWrite]) -> Result<(), StoreError> {
         let moved = |run: RunKey| Err(StoreError::Conflict(Conflict::RunMoved { run }));
+        let mut made_before = before.iter().filter_map(|write| match write {
+            RunWrite::Insert(made) => Some(made),
+            _ => None,
+        });
         match write {
             RunWrite::Insert(made)
-                if self.live.contains_key(&made.run) || self.closed.contains_key(&made.run) =>
+                if self.live.contains_key(&made.run)
+                    || self.closed.contains_key(&made.run)
+                    || made_before.clone().any(|other| other.run == made.run) =>
             {
                 moved(made.run)
             }
-            RunWrite::Retry { run, attempt, .. } | RunWrite::Close { run, attempt: Some(attempt), .. } => {
+            RunWrite::Insert(made) if made.dedup.is_some() => {
+                let same = |other: &&NewRun| other.queue == made.queue && other.dedup == made.dedup;
+                let live = self.live.values().map(|live| &live.made).find(same);
+                match live.or_else(|| made_before.find(same)) {
+                    Some(other) => Err(StoreError::Conflict(Conflict::Duplicate { run: other.run })),
+                    None => Ok(()),
+                }
+            }
+            RunWrite::Bury { run } if !self.closed.get(run).is_some_and(|run| run.is_dead_letter) => {
+                moved(*run)
+            }
+            RunWrite::Retry { run, attempt, .. }
+            | RunWrite::HandOver { run, attempt, .. }
+            | RunWrite::Close { run, attempt: Some(attempt), .. } => {
                 let running = |live: &LiveRun| {
                     matches!(live.state, LiveState::Running { .. }) && live.attempt == *attempt
                 };
@@ -144,6 +187,7 @@ impl Inner {
             | RunWrite::Close { .. }
             | RunWrite::Release { .. }
             | RunWrite::Stop { .. }
+            | RunWrite::Bury { .. }
             | RunWrite::Details { .. } => Ok(()),
         }
     }
@@ -192,7 +236,16 @@ impl Inner {
     fn write_run(&mut self, write: &RunWrite) {
         match write {
             RunWrite::Insert(made) => {
-                let state = LiveState::Ready;
+                let state = match made.not_before {
+                    Some(not_before) => LiveState::BackingOff { not_before },
+                    None => LiveState::Ready,
+                };
+                let settings = self.queues.get(&made.queue).map(|queue| queue.made.settings.clone());
+                let rank = settings.unwrap_or_default().rank(made.created_at, made.priority);
+                self.ranks.insert(made.run, rank);
+                if made.not_before.is_none() {
+                    self.queue_up(made.queue, &made.key);
+                }
                 let live = LiveRun { made: made.clone(), attempt: 0, state, stop: None, failure: None };
                 self.live.insert(made.run, live);
             }
@@ -203,10 +256,10 @@ impl Inner {
                 }
             }
             RunWrite::Release { run } => {
-                if let Some(live) = self.live.get_mut(run)
-                    && matches!(live.state, LiveState::BackingOff { .. })
-                {
-                    live.state = LiveState::Ready;
+                let waits = |live: &LiveRun| matches!(live.state, LiveState::BackingOff { .. });
+                if let Some(live) = self.live.get(run).filter(|live| waits(live)).cloned() {
+                    self.queue_up(live.made.queue, &live.made.key);
+                    self.live.insert(*run, LiveRun { state: LiveState::Ready, ..live });
                 }
             }
             RunWrite::Stop { run, kind } => {
@@ -216,7 +269,21 @@ impl Inner {
             }
             RunWrite::Close { run, closing, .. } => {
                 if let Some(live) = self.live.remove(run) {
-                    self.closed.insert(*run, StoredRun { run: live, closing: Some(closing.clone()) });
+                    let is_dead_letter = matches!(closing.outcome, Outcome::Failed | Outcome::TimedOut);
+                    let closing = Some(closing.clone());
+                    self.closed.insert(*run, StoredRun { run: live, closing, is_dead_letter });
+                }
+            }
+            RunWrite::HandOver { run, worker: to, .. } => {
+                if let Some(LiveState::Running { worker, .. }) =
+                    self.live.get_mut(run).map(|live| &mut live.state)
+                {
+                    *worker = to.clone();
+                }
+            }
+            RunWrite::Bury { run } => {
+                if let Some(closed) = self.closed.get_mut(run) {
+                    closed.is_dead_letter = false;
                 }
             }
             RunWrite::Details { run, attempt, progress, log_tail } => {
@@ -244,7 +311,8 @@ impl Inner {
     }
 
     fn run(&self, key: RunKey) -> Option<StoredRun> {
-        let live = self.live.get(&key).map(|run| StoredRun { run: run.clone(), closing: None });
+        let live = self.live.get(&key);
+        let live = live.map(|run| StoredRun { run: run.clone(), closing: None, is_dead_letter: false });
         live.or_else(|| self.closed.get(&key).cloned())
     }
 }
@@ -255,6 +323,7 @@ fn is_wanted(query: &RunQuery, run: &StoredRun) -> bool {
         (Some(RunFilter::Closed(wanted)), Some(Closing { outcome, .. }), _) => {
             wanted.is_none_or(|wanted| wanted == *outcome)
         }
+        (Some(RunFilter::DeadLetter), Some(_), _) => run.is_dead_letter,
         (Some(RunFilter::Ready), None, LiveState::Ready) => true,
         (Some(RunFilter::BackingOff), None, LiveState::BackingOff { .. }) => true,
         (Some(RunFilter::Running), None, LiveState::Running { .. }) => true,
@@ -393,6 +462,20 @@ impl Store for Memory {
         })
     }
 
+    fn update_queue(&self, queue: QueueKey, settings: QueueSettings) -> Reply<'_, Option<Queue>> {
+        self.answer(|inner| {
+            let known = inner.queues.get_mut(&queue);
+            let updated = known.map(|known| {
+                known.made.settings = settings;
+                known.clone()
+            });
+            if let Some(known) = &updated {
+                inner.forget_windows(queue, &known.made.settings);
+            }
+            Ok(updated)
+        })
+    }
+
     fn queues(&self, namespace: Option<Arc<str>>) -> Reply<'_, Vec<Queue>> {
         self.answer(|inner| {
             let wanted =
@@ -413,21 +496,13 @@ impl Store for Memory {
                     LiveState::Running { .. } => depth.running += 1,
                 }
             }
+            depth.first_made_at = inner.first_in_line(queue).map(|live| live.made.created_at);
             Ok(depth)
         })
     }
 
-    fn claim(&self, claim: Claim) -> Reply<'_, Vec<LiveRun>> {
-        self.answer(|inner| {
-            let ready =
-                |live: &&mut LiveRun| live.made.queue == claim.queue && live.state == LiveState::Ready;
-            let claimed = inner.live.values_mut().filter(ready).take(claim.runs_max).map(|live| {
-                live.attempt += 1;
-                live.state = LiveState::Running { worker: claim.worker.clone(), started_at: claim.now };
-                live.clone()
-            });
-            Ok(claimed.collect())
-        })
+    fn claim(&self, claim: Claim) -> Reply<'_, Taken> {
+        self.answer(|inner| Ok(inner.claim(&claim)))
     }
 
     fn live_runs(&self, after: Option<RunKey>, count: usize) -> Reply<'_, Vec<LiveRun>> {
@@ -473,32 +548,11 @@ impl Store for Memory {
         self.answer(|inner| Ok(inner.details.get(&run).cloned().unwrap_or_default()))
     }
 
+    fn secret(&self, fresh: [u8; 32]) -> Reply<'_, [u8; 32]> {
+        self.answer(|inner| Ok(*inner.secret.get_or_insert(fresh)))
+    }
+
     fn retire(&self, retention: Retention) -> Reply<'_, u64> {
-        self.answer(|inner| {
-            let over = |run: &StoredRun| {
-                run.closing.as_ref().is_some_and(|closing| closing.closed_at < retention.runs_before)
-            };
-            let old: Vec<RunKey> = inner
-                .closed
-                .iter()
-                .filter(|(_, run)| over(run))
-                .map(|(key, _)| *key)
-                .take(retention.rows_max)
-                .collect();
-            for run in &old {
-                inner.closed.remove(run);
-                inner.details.remove(run);
-            }
-            let mut left = retention.rows_max - old.len();
-            let before = left;
-            for entries in inner.ledger.values_mut() {
-                entries.retain(|entry| {
-                    let goes = left > 0 && entry.decided_at < retention.ledger_before;
-                    left -= usize::from(goes);
-                    !goes
-                });
-            }
-            Ok((old.len() + before - left) as u64)
-        })
+        self.answer(|inner| Ok(inner.retire(&retention)))
     }
 }

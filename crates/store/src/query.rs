@@ -75,6 +75,8 @@ pub enum RunFilter {
     Running,
     /// Ended, in whatever way or in this one.
     Closed(Option<Outcome>),
+    /// Failed or timed out, and nobody has dealt with it yet.
+    DeadLetter,
 }
 
 /// How long things are kept.
@@ -84,6 +86,10 @@ pub struct Retention {
     pub runs_before: Timestamp,
     /// Ledger entries decided before this go.
     pub ledger_before: Timestamp,
+    /// Closed runs that are kept at most, whatever their age; the oldest go.
+    pub runs_max: Option<u64>,
+    /// Ledger entries that are kept at most.
+    pub ledger_max: Option<u64>,
     /// At most this many rows at a time, so that nobody waits for it.
     pub rows_max: usize,
 }

@@ -7,12 +7,14 @@ mod action;
 mod bytes;
 mod completion;
 mod definition;
+mod queue;
 mod run_body;
 mod state;
 
 pub use action::{decode_action, encode_action};
 pub use completion::{decode_completion, decode_failure, encode_completion, encode_failure};
 pub use definition::{decode_schedule, encode_schedule};
+pub use queue::{decode_queue, encode_queue};
 pub use run_body::{BodyParts, RunBody, decode_body, encode_body, encode_body_parts};
 pub use state::{TreeState, decode_state, encode_state, verdict_number, verdict_of};
 

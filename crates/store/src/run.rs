@@ -21,6 +21,14 @@ pub struct NewRun {
     pub due_time: Timestamp,
     /// When it was made.
     pub created_at: Timestamp,
+    /// Lower ones are claimed sooner; see [`QueueSettings::rank`](crate::QueueSettings::rank).
+    pub priority: i16,
+    /// What the limits of one key apply to; empty for none, which is a key like any other.
+    pub key: Arc<str>,
+    /// While it is live, no other run of its queue has the same one.
+    pub dedup: Option<Arc<str>>,
+    /// Not to be claimed before this: it begins as one that backs off.
+    pub not_before: Option<Timestamp>,
     /// What it is to do, as a record; it never changes.
     pub body: Bytes,
 }
@@ -77,6 +85,8 @@ pub struct StoredRun {
     pub run: LiveRun,
     /// Its end, if it has ended.
     pub closing: Option<Closing>,
+    /// It failed or timed out, and nobody has dealt with it yet.
+    pub is_dead_letter: bool,
 }
 
 /// A worker that wants runs.
@@ -90,6 +100,15 @@ pub struct Claim {
     pub runs_max: usize,
     /// The moment at which the attempts begin.
     pub now: Timestamp,
+}
+
+/// What a worker got.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Taken {
+    /// The runs, in the order of their claim.
+    pub runs: Vec<LiveRun>,
+    /// When a rate lets the next one go, if a rate is what holds it back.
+    pub next_time: Option<Timestamp>,
 }
 
 /// What the worker told on its way.

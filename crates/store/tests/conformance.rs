@@ -6,7 +6,7 @@ use std::task::{Context, Poll, Waker};
 
 use jiff::{SignedDuration, Timestamp};
 use punctual_store::Store;
-use punctual_store::conformance::{Subject, exercise, model};
+use punctual_store::conformance::{Subject, chaos, exercise, model};
 use punctual_store::memory::Memory;
 
 #[derive(Default)]
@@ -51,8 +51,9 @@ fn memory_keeps_the_contract() {
 }
 
 #[test]
-fn the_comparison_is_deterministic() {
+fn random_work_keeps_it_too() {
     for seed in 100..120 {
         at_once(model::exercise(&InMemory::default(), seed));
+        at_once(chaos::exercise(&InMemory::default(), seed));
     }
 }

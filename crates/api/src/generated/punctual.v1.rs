@@ -12,12 +12,24 @@ pub struct Queue {
     /// Runs in progress at a time on one worker. Default: no limit.
     #[prost(uint32, optional, tag = "3")]
     pub worker_concurrency_max: ::core::option::Option<u32>,
-    /// Starts over time. Default: no limit.
+    /// Starts in any window of time. Default: no limit.
     #[prost(message, optional, tag = "4")]
     pub rate: ::core::option::Option<Rate>,
     /// Nothing is handed out while it is paused.
     #[prost(bool, tag = "5")]
     pub paused: bool,
+    /// Runs of one key in progress at a time. Default: no limit.
+    #[prost(uint32, optional, tag = "6")]
+    pub key_concurrency_max: ::core::option::Option<u32>,
+    /// Starts of one key in any window of time. Default: no limit.
+    #[prost(message, optional, tag = "7")]
+    pub key_rate: ::core::option::Option<Rate>,
+    /// How much later a run counts as enqueued for each step of its priority, so that nobody waits for ever. Default: a minute.
+    #[prost(message, optional, tag = "8")]
+    pub priority_step: ::core::option::Option<::prost_types::Duration>,
+    /// For people.
+    #[prost(string, tag = "9")]
+    pub description: ::prost::alloc::string::String,
 }
 impl ::prost::Name for Queue {
     const NAME: &'static str = "Queue";
@@ -35,7 +47,7 @@ pub struct Rate {
     /// How many.
     #[prost(uint32, tag = "1")]
     pub starts_max: u32,
-    /// In how much time.
+    /// In any window of this length; at least a millisecond, at most a day.
     #[prost(message, optional, tag = "2")]
     pub per: ::core::option::Option<::prost_types::Duration>,
 }
@@ -227,6 +239,193 @@ impl ::prost::Name for DescribeQueueResponse {
         "/punctual.v1.DescribeQueueResponse".into()
     }
 }
+/// Changes of a queue. They hold from the next claim on; nothing that runs is stopped.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct UpdateQueueRequest {
+    /// One team's set of schedules.
+    #[prost(string, tag = "1")]
+    pub namespace: ::prost::alloc::string::String,
+    /// Its name.
+    #[prost(string, tag = "2")]
+    pub queue: ::prost::alloc::string::String,
+    /// Its new settings; a name in them must be the same.
+    #[prost(message, optional, tag = "3")]
+    pub settings: ::core::option::Option<Queue>,
+    /// Which of the settings to change, such as `rate,paused`. Default: all of them.
+    #[prost(message, optional, tag = "4")]
+    pub update_mask: ::core::option::Option<::prost_types::FieldMask>,
+    /// The client's name for this request; repeating it is harmless.
+    #[prost(string, tag = "5")]
+    pub request_id: ::prost::alloc::string::String,
+}
+impl ::prost::Name for UpdateQueueRequest {
+    const NAME: &'static str = "UpdateQueueRequest";
+    const PACKAGE: &'static str = "punctual.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "punctual.v1.UpdateQueueRequest".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/punctual.v1.UpdateQueueRequest".into()
+    }
+}
+/// A queue was changed.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct UpdateQueueResponse {
+    /// The queue.
+    #[prost(message, optional, tag = "1")]
+    pub description: ::core::option::Option<QueueDescription>,
+}
+impl ::prost::Name for UpdateQueueResponse {
+    const NAME: &'static str = "UpdateQueueResponse";
+    const PACKAGE: &'static str = "punctual.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "punctual.v1.UpdateQueueResponse".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/punctual.v1.UpdateQueueResponse".into()
+    }
+}
+/// Which queue to pause.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct PauseQueueRequest {
+    /// One team's set of schedules.
+    #[prost(string, tag = "1")]
+    pub namespace: ::prost::alloc::string::String,
+    /// Its name.
+    #[prost(string, tag = "2")]
+    pub queue: ::prost::alloc::string::String,
+    /// The client's name for this request; repeating it is harmless.
+    #[prost(string, tag = "3")]
+    pub request_id: ::prost::alloc::string::String,
+}
+impl ::prost::Name for PauseQueueRequest {
+    const NAME: &'static str = "PauseQueueRequest";
+    const PACKAGE: &'static str = "punctual.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "punctual.v1.PauseQueueRequest".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/punctual.v1.PauseQueueRequest".into()
+    }
+}
+/// Which queue to resume.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct ResumeQueueRequest {
+    /// One team's set of schedules.
+    #[prost(string, tag = "1")]
+    pub namespace: ::prost::alloc::string::String,
+    /// Its name.
+    #[prost(string, tag = "2")]
+    pub queue: ::prost::alloc::string::String,
+    /// The client's name for this request; repeating it is harmless.
+    #[prost(string, tag = "3")]
+    pub request_id: ::prost::alloc::string::String,
+}
+impl ::prost::Name for ResumeQueueRequest {
+    const NAME: &'static str = "ResumeQueueRequest";
+    const PACKAGE: &'static str = "punctual.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "punctual.v1.ResumeQueueRequest".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/punctual.v1.ResumeQueueRequest".into()
+    }
+}
+/// What to take out of a queue.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct PurgeQueueRequest {
+    /// One team's set of schedules.
+    #[prost(string, tag = "1")]
+    pub namespace: ::prost::alloc::string::String,
+    /// Its name.
+    #[prost(string, tag = "2")]
+    pub queue: ::prost::alloc::string::String,
+    /// Take out its dead letters instead of the runs that wait.
+    #[prost(bool, tag = "3")]
+    pub dead_letters: bool,
+    /// At most this many. Default: 1000, at most 10000; ask again until nothing is left.
+    #[prost(uint32, tag = "4")]
+    pub runs_max: u32,
+    /// The client's name for this request; repeating it is harmless.
+    #[prost(string, tag = "5")]
+    pub request_id: ::prost::alloc::string::String,
+}
+impl ::prost::Name for PurgeQueueRequest {
+    const NAME: &'static str = "PurgeQueueRequest";
+    const PACKAGE: &'static str = "punctual.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "punctual.v1.PurgeQueueRequest".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/punctual.v1.PurgeQueueRequest".into()
+    }
+}
+/// What was taken out.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct PurgeQueueResponse {
+    /// How many runs.
+    #[prost(uint64, tag = "1")]
+    pub count: u64,
+    /// Whether there may be more.
+    #[prost(bool, tag = "2")]
+    pub more: bool,
+}
+impl ::prost::Name for PurgeQueueResponse {
+    const NAME: &'static str = "PurgeQueueResponse";
+    const PACKAGE: &'static str = "punctual.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "punctual.v1.PurgeQueueResponse".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/punctual.v1.PurgeQueueResponse".into()
+    }
+}
+/// Which dead letters to try again.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct RetryDeadLettersRequest {
+    /// One team's set of schedules.
+    #[prost(string, tag = "1")]
+    pub namespace: ::prost::alloc::string::String,
+    /// The queue.
+    #[prost(string, tag = "2")]
+    pub queue: ::prost::alloc::string::String,
+    /// At most this many, the latest first. Default: 1000, at most 10000; ask again until nothing is left.
+    #[prost(uint32, tag = "3")]
+    pub runs_max: u32,
+    /// The client's name for this request; repeating it is harmless.
+    #[prost(string, tag = "4")]
+    pub request_id: ::prost::alloc::string::String,
+}
+impl ::prost::Name for RetryDeadLettersRequest {
+    const NAME: &'static str = "RetryDeadLettersRequest";
+    const PACKAGE: &'static str = "punctual.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "punctual.v1.RetryDeadLettersRequest".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/punctual.v1.RetryDeadLettersRequest".into()
+    }
+}
+/// What is tried again.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct RetryDeadLettersResponse {
+    /// How many runs.
+    #[prost(uint64, tag = "1")]
+    pub count: u64,
+    /// Whether there may be more.
+    #[prost(bool, tag = "2")]
+    pub more: bool,
+}
+impl ::prost::Name for RetryDeadLettersResponse {
+    const NAME: &'static str = "RetryDeadLettersResponse";
+    const PACKAGE: &'static str = "punctual.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "punctual.v1.RetryDeadLettersResponse".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/punctual.v1.RetryDeadLettersResponse".into()
+    }
+}
 /// A value that Punctual hands on and never looks into.
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct Payload {
@@ -364,6 +563,18 @@ pub struct Run {
     /// The id of the trigger or backfill that asked for it: 16 hex digits.
     #[prost(string, tag = "26")]
     pub request_key: ::prost::alloc::string::String,
+    /// Lower ones are claimed sooner.
+    #[prost(sint32, tag = "27")]
+    pub priority: i32,
+    /// What the limits of one key in the queue apply to.
+    #[prost(string, tag = "28")]
+    pub key: ::prost::alloc::string::String,
+    /// While it is live, no other run of its queue has the same one.
+    #[prost(string, tag = "29")]
+    pub deduplication_id: ::prost::alloc::string::String,
+    /// It failed for good or timed out, and nobody has dealt with it yet.
+    #[prost(bool, tag = "30")]
+    pub dead_letter: bool,
 }
 impl ::prost::Name for Run {
     const NAME: &'static str = "Run";
@@ -619,6 +830,9 @@ pub struct ListRunsRequest {
     /// Where to go on: the `next_page_token` of the page before.
     #[prost(string, tag = "7")]
     pub page_token: ::prost::alloc::string::String,
+    /// Only runs that failed for good or timed out, and nobody has dealt with.
+    #[prost(bool, tag = "8")]
+    pub dead_letters: bool,
 }
 impl ::prost::Name for ListRunsRequest {
     const NAME: &'static str = "ListRunsRequest";
@@ -628,6 +842,215 @@ impl ::prost::Name for ListRunsRequest {
     }
     fn type_url() -> ::prost::alloc::string::String {
         "/punctual.v1.ListRunsRequest".into()
+    }
+}
+/// Runs to put on a queue without a schedule.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct EnqueueRequest {
+    /// One team's set of schedules.
+    #[prost(string, tag = "1")]
+    pub namespace: ::prost::alloc::string::String,
+    /// The queue; it must be declared.
+    #[prost(string, tag = "2")]
+    pub queue: ::prost::alloc::string::String,
+    /// The runs: 1 to 1000. All of them are enqueued, or none.
+    #[prost(message, repeated, tag = "3")]
+    pub runs: ::prost::alloc::vec::Vec<RunOrder>,
+    /// The client's name for this request; repeating it is harmless.
+    #[prost(string, tag = "4")]
+    pub request_id: ::prost::alloc::string::String,
+}
+impl ::prost::Name for EnqueueRequest {
+    const NAME: &'static str = "EnqueueRequest";
+    const PACKAGE: &'static str = "punctual.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "punctual.v1.EnqueueRequest".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/punctual.v1.EnqueueRequest".into()
+    }
+}
+/// One run to put on a queue.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct RunOrder {
+    /// The function of the worker.
+    #[prost(string, tag = "1")]
+    pub handler: ::prost::alloc::string::String,
+    /// What to give it.
+    #[prost(message, optional, tag = "2")]
+    pub input: ::core::option::Option<Payload>,
+    /// How attempts follow each other.
+    #[prost(message, optional, tag = "3")]
+    pub retry: ::core::option::Option<RetryPolicy>,
+    /// How long things may take.
+    #[prost(message, optional, tag = "4")]
+    pub timeouts: ::core::option::Option<Timeouts>,
+    /// Lower ones are claimed sooner: -100 to 100. Default: 0.
+    #[prost(sint32, tag = "5")]
+    pub priority: i32,
+    /// What the limits of one key in the queue apply to.
+    #[prost(string, tag = "6")]
+    pub key: ::prost::alloc::string::String,
+    /// While a run of the queue with this id is live, no second one is made.
+    #[prost(string, tag = "7")]
+    pub deduplication_id: ::prost::alloc::string::String,
+    /// What to do when there is one.
+    #[prost(enumeration = "on_duplicate::Policy", tag = "8")]
+    pub on_duplicate: i32,
+    /// Not to be claimed before this. Default: now.
+    #[prost(message, optional, tag = "9")]
+    pub not_before: ::core::option::Option<::prost_types::Timestamp>,
+    /// Not to be claimed for this long; instead of `not_before`.
+    #[prost(message, optional, tag = "10")]
+    pub delay: ::core::option::Option<::prost_types::Duration>,
+    /// A name for people. Default: the handler.
+    #[prost(string, tag = "11")]
+    pub name: ::prost::alloc::string::String,
+}
+impl ::prost::Name for RunOrder {
+    const NAME: &'static str = "RunOrder";
+    const PACKAGE: &'static str = "punctual.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "punctual.v1.RunOrder".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/punctual.v1.RunOrder".into()
+    }
+}
+/// What to do when a live run has the same deduplication id.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct OnDuplicate {}
+/// Nested message and enum types in `OnDuplicate`.
+pub mod on_duplicate {
+    /// See above.
+    #[derive(
+        Clone,
+        Copy,
+        Debug,
+        PartialEq,
+        Eq,
+        Hash,
+        PartialOrd,
+        Ord,
+        ::prost::Enumeration
+    )]
+    #[repr(i32)]
+    pub enum Policy {
+        /// Nothing was said: reject.
+        Unspecified = 0,
+        /// Refuse the request.
+        Reject = 1,
+        /// Give back the run that is there.
+        ReturnExisting = 2,
+    }
+    impl Policy {
+        /// String value of the enum field names used in the ProtoBuf definition.
+        ///
+        /// The values are not transformed in any way and thus are considered stable
+        /// (if the ProtoBuf definition does not change) and safe for programmatic use.
+        pub fn as_str_name(&self) -> &'static str {
+            match self {
+                Self::Unspecified => "unspecified",
+                Self::Reject => "reject",
+                Self::ReturnExisting => "return_existing",
+            }
+        }
+        /// Creates an enum from field names used in the ProtoBuf definition.
+        pub fn from_str_name(value: &str) -> ::core::option::Option<Self> {
+            match value {
+                "unspecified" => Some(Self::Unspecified),
+                "reject" => Some(Self::Reject),
+                "return_existing" => Some(Self::ReturnExisting),
+                _ => None,
+            }
+        }
+    }
+}
+impl ::prost::Name for OnDuplicate {
+    const NAME: &'static str = "OnDuplicate";
+    const PACKAGE: &'static str = "punctual.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "punctual.v1.OnDuplicate".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/punctual.v1.OnDuplicate".into()
+    }
+}
+/// Runs that are on their queue.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct EnqueueResponse {
+    /// One for each that was asked for, in order.
+    #[prost(message, repeated, tag = "1")]
+    pub runs: ::prost::alloc::vec::Vec<EnqueuedRun>,
+}
+impl ::prost::Name for EnqueueResponse {
+    const NAME: &'static str = "EnqueueResponse";
+    const PACKAGE: &'static str = "punctual.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "punctual.v1.EnqueueResponse".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/punctual.v1.EnqueueResponse".into()
+    }
+}
+/// One run that is on its queue.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct EnqueuedRun {
+    /// Its id.
+    #[prost(string, tag = "1")]
+    pub run_id: ::prost::alloc::string::String,
+    /// It was there before: it has the same deduplication id, or the request was heard before.
+    #[prost(bool, tag = "2")]
+    pub existing: bool,
+}
+impl ::prost::Name for EnqueuedRun {
+    const NAME: &'static str = "EnqueuedRun";
+    const PACKAGE: &'static str = "punctual.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "punctual.v1.EnqueuedRun".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/punctual.v1.EnqueuedRun".into()
+    }
+}
+/// Which run that failed to try again, as a run of its own.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct RetryRunRequest {
+    /// One team's set of schedules.
+    #[prost(string, tag = "1")]
+    pub namespace: ::prost::alloc::string::String,
+    /// The run.
+    #[prost(string, tag = "2")]
+    pub run_id: ::prost::alloc::string::String,
+    /// The client's name for this request; repeating it is harmless.
+    #[prost(string, tag = "3")]
+    pub request_id: ::prost::alloc::string::String,
+}
+impl ::prost::Name for RetryRunRequest {
+    const NAME: &'static str = "RetryRunRequest";
+    const PACKAGE: &'static str = "punctual.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "punctual.v1.RetryRunRequest".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/punctual.v1.RetryRunRequest".into()
+    }
+}
+/// It is tried again.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct RetryRunResponse {
+    /// The id of the new run.
+    #[prost(string, tag = "1")]
+    pub run_id: ::prost::alloc::string::String,
+}
+impl ::prost::Name for RetryRunResponse {
+    const NAME: &'static str = "RetryRunResponse";
+    const PACKAGE: &'static str = "punctual.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "punctual.v1.RetryRunResponse".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/punctual.v1.RetryRunResponse".into()
     }
 }
 /// Runs, the latest first. Payloads are left out: describe has them.
@@ -1611,7 +2034,7 @@ pub struct Action {
     #[prost(string, tag = "10")]
     pub run_id_base: ::prost::alloc::string::String,
     /// Where the run is started.
-    #[prost(oneof = "action::Kind", tags = "1")]
+    #[prost(oneof = "action::Kind", tags = "1, 2, 3, 4")]
     pub kind: ::core::option::Option<action::Kind>,
 }
 /// Nested message and enum types in `Action`.
@@ -1620,10 +2043,19 @@ pub mod action {
     #[derive(Clone, PartialEq, ::prost::Oneof)]
     pub enum Kind {
         /// On a queue, by a worker.
-        ///
-        /// Numbers 2 to 5 are kept for an HTTP request, a Nexus operation, a local command and a workflow on Temporal.
         #[prost(message, tag = "1")]
         Queue(super::QueueAction),
+        /// As a request to a web server.
+        #[prost(message, tag = "2")]
+        Http(super::HttpAction),
+        /// As an operation of a Nexus endpoint.
+        #[prost(message, tag = "3")]
+        Nexus(super::NexusAction),
+        /// As a command on the server's machine, where the operator allows it.
+        ///
+        /// Number 5 is kept for a workflow on Temporal.
+        #[prost(message, tag = "4")]
+        Command(super::CommandAction),
     }
 }
 impl ::prost::Name for Action {
@@ -1654,6 +2086,12 @@ pub struct QueueAction {
     /// How long things may take.
     #[prost(message, optional, tag = "5")]
     pub timeouts: ::core::option::Option<Timeouts>,
+    /// Lower ones are claimed sooner: -100 to 100. Default: 0.
+    #[prost(sint32, tag = "6")]
+    pub priority: i32,
+    /// What the limits of one key in the queue apply to.
+    #[prost(string, tag = "7")]
+    pub key: ::prost::alloc::string::String,
 }
 impl ::prost::Name for QueueAction {
     const NAME: &'static str = "QueueAction";
@@ -1663,6 +2101,135 @@ impl ::prost::Name for QueueAction {
     }
     fn type_url() -> ::prost::alloc::string::String {
         "/punctual.v1.QueueAction".into()
+    }
+}
+/// A request to a web server. It is sent by the server itself; the start's id is its idempotency key.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct HttpAction {
+    /// Where to; may hold `{{schedule_id}}`, `{{nominal_time}}` and the other names of a template.
+    #[prost(string, tag = "1")]
+    pub url: ::prost::alloc::string::String,
+    /// Default: POST.
+    #[prost(string, tag = "2")]
+    pub method: ::prost::alloc::string::String,
+    /// Headers; values may be templates.
+    #[prost(map = "string, string", tag = "3")]
+    pub headers: ::std::collections::HashMap<
+        ::prost::alloc::string::String,
+        ::prost::alloc::string::String,
+    >,
+    /// The body, a template. Default: a JSON object with everything that a template can name.
+    #[prost(string, tag = "4")]
+    pub body: ::prost::alloc::string::String,
+    /// What `{{input}}` stands for.
+    #[prost(message, optional, tag = "5")]
+    pub input: ::core::option::Option<Payload>,
+    /// How long a connection may take to be made. Default: 10 seconds.
+    #[prost(message, optional, tag = "6")]
+    pub connect_timeout: ::core::option::Option<::prost_types::Duration>,
+    /// How long a request may take in all. Default: a minute.
+    #[prost(message, optional, tag = "7")]
+    pub timeout: ::core::option::Option<::prost_types::Duration>,
+    /// Statuses after which it is tried again. Default: 408, 425, 429 and 500 to 599.
+    #[prost(uint32, repeated, tag = "8")]
+    pub retry_statuses: ::prost::alloc::vec::Vec<u32>,
+    /// Redirects that are followed. Default: 5.
+    #[prost(uint32, optional, tag = "9")]
+    pub redirects_max: ::core::option::Option<u32>,
+    /// How attempts follow each other.
+    #[prost(message, optional, tag = "10")]
+    pub retry: ::core::option::Option<RetryPolicy>,
+    /// How long things may take; after `202` the callback must come within `start_to_close`, by default a day.
+    #[prost(message, optional, tag = "11")]
+    pub timeouts: ::core::option::Option<Timeouts>,
+}
+impl ::prost::Name for HttpAction {
+    const NAME: &'static str = "HttpAction";
+    const PACKAGE: &'static str = "punctual.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "punctual.v1.HttpAction".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/punctual.v1.HttpAction".into()
+    }
+}
+/// An operation of a Nexus endpoint.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct NexusAction {
+    /// The base of its URL.
+    #[prost(string, tag = "1")]
+    pub endpoint: ::prost::alloc::string::String,
+    /// The service.
+    #[prost(string, tag = "2")]
+    pub service: ::prost::alloc::string::String,
+    /// The operation.
+    #[prost(string, tag = "3")]
+    pub operation: ::prost::alloc::string::String,
+    /// Headers; values may be templates.
+    #[prost(map = "string, string", tag = "4")]
+    pub headers: ::std::collections::HashMap<
+        ::prost::alloc::string::String,
+        ::prost::alloc::string::String,
+    >,
+    /// What the operation is given.
+    #[prost(message, optional, tag = "5")]
+    pub input: ::core::option::Option<Payload>,
+    /// How long the operation may take, as it is told. Default: nothing is said.
+    #[prost(message, optional, tag = "6")]
+    pub operation_timeout: ::core::option::Option<::prost_types::Duration>,
+    /// How long the call that starts it may take. Default: a minute.
+    #[prost(message, optional, tag = "7")]
+    pub timeout: ::core::option::Option<::prost_types::Duration>,
+    /// How attempts follow each other.
+    #[prost(message, optional, tag = "8")]
+    pub retry: ::core::option::Option<RetryPolicy>,
+    /// How long things may take; the callback must come within `start_to_close`, by default a day.
+    #[prost(message, optional, tag = "9")]
+    pub timeouts: ::core::option::Option<Timeouts>,
+}
+impl ::prost::Name for NexusAction {
+    const NAME: &'static str = "NexusAction";
+    const PACKAGE: &'static str = "punctual.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "punctual.v1.NexusAction".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/punctual.v1.NexusAction".into()
+    }
+}
+/// A command on the server's machine.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct CommandAction {
+    /// The program and its arguments, without a shell; arguments may be templates.
+    #[prost(string, repeated, tag = "1")]
+    pub argv: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
+    /// Variables of its environment.
+    #[prost(map = "string, string", tag = "2")]
+    pub env: ::std::collections::HashMap<
+        ::prost::alloc::string::String,
+        ::prost::alloc::string::String,
+    >,
+    /// The folder that it begins in.
+    #[prost(string, tag = "3")]
+    pub cwd: ::prost::alloc::string::String,
+    /// What it reads from its standard input.
+    #[prost(message, optional, tag = "4")]
+    pub input: ::core::option::Option<Payload>,
+    /// How attempts follow each other.
+    #[prost(message, optional, tag = "5")]
+    pub retry: ::core::option::Option<RetryPolicy>,
+    /// How long things may take; a command that takes longer than `start_to_close` is killed, by default after an hour.
+    #[prost(message, optional, tag = "6")]
+    pub timeouts: ::core::option::Option<Timeouts>,
+}
+impl ::prost::Name for CommandAction {
+    const NAME: &'static str = "CommandAction";
+    const PACKAGE: &'static str = "punctual.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "punctual.v1.CommandAction".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/punctual.v1.CommandAction".into()
     }
 }
 /// How starts get along with each other, with outages and with failures.
@@ -3872,6 +4439,248 @@ impl ::prost::Name for InfoResponse {
         "/punctual.v1.InfoResponse".into()
     }
 }
+/// A question for numbers.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct StatsRequest {}
+impl ::prost::Name for StatsRequest {
+    const NAME: &'static str = "StatsRequest";
+    const PACKAGE: &'static str = "punctual.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "punctual.v1.StatsRequest".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/punctual.v1.StatsRequest".into()
+    }
+}
+/// What happened since the start, and what happens now.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct StatsResponse {
+    /// What time it is.
+    #[prost(message, optional, tag = "1")]
+    pub now: ::core::option::Option<::prost_types::Timestamp>,
+    /// When the node was started.
+    #[prost(message, optional, tag = "2")]
+    pub started_at: ::core::option::Option<::prost_types::Timestamp>,
+    /// Starts since then.
+    #[prost(uint64, tag = "3")]
+    pub started: u64,
+    /// Occurrences that were not started since then, by verdict.
+    #[prost(map = "string, uint64", tag = "4")]
+    pub not_started: ::std::collections::HashMap<::prost::alloc::string::String, u64>,
+    /// Ends of runs since then, by outcome.
+    #[prost(map = "string, uint64", tag = "5")]
+    pub closed: ::std::collections::HashMap<::prost::alloc::string::String, u64>,
+    /// How late starts were since then.
+    #[prost(message, repeated, tag = "6")]
+    pub lateness: ::prost::alloc::vec::Vec<LatenessBucket>,
+    /// Runs that workers have.
+    #[prost(uint64, tag = "7")]
+    pub running_count: u64,
+    /// Schedules that wait for their time on this node.
+    #[prost(uint64, tag = "8")]
+    pub timer_count: u64,
+    /// Schedules that are broken.
+    #[prost(uint64, tag = "9")]
+    pub quarantined_count: u64,
+    /// Queues with something in them first; at most 100.
+    #[prost(message, repeated, tag = "10")]
+    pub queues: ::prost::alloc::vec::Vec<QueueDescription>,
+    /// Runs that have been in progress for longest; at most 20.
+    #[prost(message, repeated, tag = "11")]
+    pub longest: ::prost::alloc::vec::Vec<Run>,
+    /// Outside calls in flight.
+    #[prost(uint64, tag = "12")]
+    pub call_count: u64,
+}
+impl ::prost::Name for StatsResponse {
+    const NAME: &'static str = "StatsResponse";
+    const PACKAGE: &'static str = "punctual.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "punctual.v1.StatsResponse".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/punctual.v1.StatsResponse".into()
+    }
+}
+/// Starts that were at most this late.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct LatenessBucket {
+    /// At most so late; nothing for the rest.
+    #[prost(message, optional, tag = "1")]
+    pub at_most: ::core::option::Option<::prost_types::Duration>,
+    /// How many, those of the buckets before included.
+    #[prost(uint64, tag = "2")]
+    pub count: u64,
+}
+impl ::prost::Name for LatenessBucket {
+    const NAME: &'static str = "LatenessBucket";
+    const PACKAGE: &'static str = "punctual.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "punctual.v1.LatenessBucket".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/punctual.v1.LatenessBucket".into()
+    }
+}
+/// What to look for.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct ExamineRequest {
+    /// Mend what can be mended.
+    #[prost(bool, tag = "1")]
+    pub mend: bool,
+}
+impl ::prost::Name for ExamineRequest {
+    const NAME: &'static str = "ExamineRequest";
+    const PACKAGE: &'static str = "punctual.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "punctual.v1.ExamineRequest".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/punctual.v1.ExamineRequest".into()
+    }
+}
+/// What was found.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct ExamineResponse {
+    /// Every look, in order.
+    #[prost(message, repeated, tag = "1")]
+    pub findings: ::prost::alloc::vec::Vec<Finding>,
+}
+impl ::prost::Name for ExamineResponse {
+    const NAME: &'static str = "ExamineResponse";
+    const PACKAGE: &'static str = "punctual.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "punctual.v1.ExamineResponse".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/punctual.v1.ExamineResponse".into()
+    }
+}
+/// What one look found.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct Finding {
+    /// What was looked at: a stable word, such as `timers`.
+    #[prost(string, tag = "1")]
+    pub check: ::prost::alloc::string::String,
+    /// How it is.
+    #[prost(enumeration = "health::Word", tag = "2")]
+    pub health: i32,
+    /// What was found, for people.
+    #[prost(string, tag = "3")]
+    pub message: ::prost::alloc::string::String,
+    /// What to do about it; empty if nothing.
+    #[prost(string, tag = "4")]
+    pub advice: ::prost::alloc::string::String,
+    /// How many things were mended.
+    #[prost(uint64, tag = "5")]
+    pub mended_count: u64,
+}
+impl ::prost::Name for Finding {
+    const NAME: &'static str = "Finding";
+    const PACKAGE: &'static str = "punctual.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "punctual.v1.Finding".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/punctual.v1.Finding".into()
+    }
+}
+/// How something is.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct Health {}
+/// Nested message and enum types in `Health`.
+pub mod health {
+    /// See above.
+    #[derive(
+        Clone,
+        Copy,
+        Debug,
+        PartialEq,
+        Eq,
+        Hash,
+        PartialOrd,
+        Ord,
+        ::prost::Enumeration
+    )]
+    #[repr(i32)]
+    pub enum Word {
+        /// Not known.
+        Unspecified = 0,
+        /// As it should be.
+        Fine = 1,
+        /// Somebody should look at it.
+        Warning = 2,
+        /// Broken.
+        Broken = 3,
+    }
+    impl Word {
+        /// String value of the enum field names used in the ProtoBuf definition.
+        ///
+        /// The values are not transformed in any way and thus are considered stable
+        /// (if the ProtoBuf definition does not change) and safe for programmatic use.
+        pub fn as_str_name(&self) -> &'static str {
+            match self {
+                Self::Unspecified => "unspecified",
+                Self::Fine => "fine",
+                Self::Warning => "warning",
+                Self::Broken => "broken",
+            }
+        }
+        /// Creates an enum from field names used in the ProtoBuf definition.
+        pub fn from_str_name(value: &str) -> ::core::option::Option<Self> {
+            match value {
+                "unspecified" => Some(Self::Unspecified),
+                "fine" => Some(Self::Fine),
+                "warning" => Some(Self::Warning),
+                "broken" => Some(Self::Broken),
+                _ => None,
+            }
+        }
+    }
+}
+impl ::prost::Name for Health {
+    const NAME: &'static str = "Health";
+    const PACKAGE: &'static str = "punctual.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "punctual.v1.Health".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/punctual.v1.Health".into()
+    }
+}
+/// A wish for a copy.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct BackupRequest {}
+impl ::prost::Name for BackupRequest {
+    const NAME: &'static str = "BackupRequest";
+    const PACKAGE: &'static str = "punctual.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "punctual.v1.BackupRequest".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/punctual.v1.BackupRequest".into()
+    }
+}
+/// A piece of the copy, in order.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct BackupPiece {
+    /// Its bytes.
+    #[prost(bytes = "vec", tag = "1")]
+    pub data: ::prost::alloc::vec::Vec<u8>,
+    /// How many bytes the whole copy has.
+    #[prost(uint64, tag = "2")]
+    pub total_bytes: u64,
+}
+impl ::prost::Name for BackupPiece {
+    const NAME: &'static str = "BackupPiece";
+    const PACKAGE: &'static str = "punctual.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "punctual.v1.BackupPiece".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/punctual.v1.BackupPiece".into()
+    }
+}
 /// Why a request was refused: the body of every HTTP answer that is no success.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct Error {
@@ -5577,6 +6386,50 @@ pub mod runs_client {
             req.extensions_mut().insert(GrpcMethod::new("punctual.v1.Runs", "Logs"));
             self.inner.unary(req, path, codec).await
         }
+        /// Puts runs on a queue, without a schedule, now or for later.
+        pub async fn enqueue(
+            &mut self,
+            request: impl tonic::IntoRequest<super::EnqueueRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::EnqueueResponse>,
+            tonic::Status,
+        > {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = tonic_prost::ProstCodec::default();
+            let path = http::uri::PathAndQuery::from_static("/punctual.v1.Runs/Enqueue");
+            let mut req = request.into_request();
+            req.extensions_mut().insert(GrpcMethod::new("punctual.v1.Runs", "Enqueue"));
+            self.inner.unary(req, path, codec).await
+        }
+        /// Tries a run that failed again, as a run of its own.
+        pub async fn retry(
+            &mut self,
+            request: impl tonic::IntoRequest<super::RetryRunRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::RetryRunResponse>,
+            tonic::Status,
+        > {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = tonic_prost::ProstCodec::default();
+            let path = http::uri::PathAndQuery::from_static("/punctual.v1.Runs/Retry");
+            let mut req = request.into_request();
+            req.extensions_mut().insert(GrpcMethod::new("punctual.v1.Runs", "Retry"));
+            self.inner.unary(req, path, codec).await
+        }
     }
 }
 /// Generated server implementations.
@@ -5623,6 +6476,19 @@ pub mod runs_server {
             &self,
             request: tonic::Request<super::RunLogsRequest>,
         ) -> std::result::Result<tonic::Response<super::RunLogsResponse>, tonic::Status>;
+        /// Puts runs on a queue, without a schedule, now or for later.
+        async fn enqueue(
+            &self,
+            request: tonic::Request<super::EnqueueRequest>,
+        ) -> std::result::Result<tonic::Response<super::EnqueueResponse>, tonic::Status>;
+        /// Tries a run that failed again, as a run of its own.
+        async fn retry(
+            &self,
+            request: tonic::Request<super::RetryRunRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::RetryRunResponse>,
+            tonic::Status,
+        >;
     }
     /// Executions of actions.
     #[derive(Debug)]
@@ -5916,6 +6782,92 @@ pub mod runs_server {
                     };
                     Box::pin(fut)
                 }
+                "/punctual.v1.Runs/Enqueue" => {
+                    #[allow(non_camel_case_types)]
+                    struct EnqueueSvc<T: Runs>(pub Arc<T>);
+                    impl<T: Runs> tonic::server::UnaryService<super::EnqueueRequest>
+                    for EnqueueSvc<T> {
+                        type Response = super::EnqueueResponse;
+                        type Future = BoxFuture<
+                            tonic::Response<Self::Response>,
+                            tonic::Status,
+                        >;
+                        fn call(
+                            &mut self,
+                            request: tonic::Request<super::EnqueueRequest>,
+                        ) -> Self::Future {
+                            let inner = Arc::clone(&self.0);
+                            let fut = async move {
+                                <T as Runs>::enqueue(&inner, request).await
+                            };
+                            Box::pin(fut)
+                        }
+                    }
+                    let accept_compression_encodings = self.accept_compression_encodings;
+                    let send_compression_encodings = self.send_compression_encodings;
+                    let max_decoding_message_size = self.max_decoding_message_size;
+                    let max_encoding_message_size = self.max_encoding_message_size;
+                    let inner = self.inner.clone();
+                    let fut = async move {
+                        let method = EnqueueSvc(inner);
+                        let codec = tonic_prost::ProstCodec::default();
+                        let mut grpc = tonic::server::Grpc::new(codec)
+                            .apply_compression_config(
+                                accept_compression_encodings,
+                                send_compression_encodings,
+                            )
+                            .apply_max_message_size_config(
+                                max_decoding_message_size,
+                                max_encoding_message_size,
+                            );
+                        let res = grpc.unary(method, req).await;
+                        Ok(res)
+                    };
+                    Box::pin(fut)
+                }
+                "/punctual.v1.Runs/Retry" => {
+                    #[allow(non_camel_case_types)]
+                    struct RetrySvc<T: Runs>(pub Arc<T>);
+                    impl<T: Runs> tonic::server::UnaryService<super::RetryRunRequest>
+                    for RetrySvc<T> {
+                        type Response = super::RetryRunResponse;
+                        type Future = BoxFuture<
+                            tonic::Response<Self::Response>,
+                            tonic::Status,
+                        >;
+                        fn call(
+                            &mut self,
+                            request: tonic::Request<super::RetryRunRequest>,
+                        ) -> Self::Future {
+                            let inner = Arc::clone(&self.0);
+                            let fut = async move {
+                                <T as Runs>::retry(&inner, request).await
+                            };
+                            Box::pin(fut)
+                        }
+                    }
+                    let accept_compression_encodings = self.accept_compression_encodings;
+                    let send_compression_encodings = self.send_compression_encodings;
+                    let max_decoding_message_size = self.max_decoding_message_size;
+                    let max_encoding_message_size = self.max_encoding_message_size;
+                    let inner = self.inner.clone();
+                    let fut = async move {
+                        let method = RetrySvc(inner);
+                        let codec = tonic_prost::ProstCodec::default();
+                        let mut grpc = tonic::server::Grpc::new(codec)
+                            .apply_compression_config(
+                                accept_compression_encodings,
+                                send_compression_encodings,
+                            )
+                            .apply_max_message_size_config(
+                                max_decoding_message_size,
+                                max_encoding_message_size,
+                            );
+                        let res = grpc.unary(method, req).await;
+                        Ok(res)
+                    };
+                    Box::pin(fut)
+                }
                 _ => {
                     Box::pin(async move {
                         let mut response = http::Response::new(
@@ -6108,6 +7060,123 @@ pub mod queues_client {
                 .insert(GrpcMethod::new("punctual.v1.Queues", "Describe"));
             self.inner.unary(req, path, codec).await
         }
+        /// Changes the limits of a queue, at once.
+        pub async fn update(
+            &mut self,
+            request: impl tonic::IntoRequest<super::UpdateQueueRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::UpdateQueueResponse>,
+            tonic::Status,
+        > {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = tonic_prost::ProstCodec::default();
+            let path = http::uri::PathAndQuery::from_static(
+                "/punctual.v1.Queues/Update",
+            );
+            let mut req = request.into_request();
+            req.extensions_mut().insert(GrpcMethod::new("punctual.v1.Queues", "Update"));
+            self.inner.unary(req, path, codec).await
+        }
+        /// Stops handing out runs of a queue.
+        pub async fn pause(
+            &mut self,
+            request: impl tonic::IntoRequest<super::PauseQueueRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::UpdateQueueResponse>,
+            tonic::Status,
+        > {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = tonic_prost::ProstCodec::default();
+            let path = http::uri::PathAndQuery::from_static("/punctual.v1.Queues/Pause");
+            let mut req = request.into_request();
+            req.extensions_mut().insert(GrpcMethod::new("punctual.v1.Queues", "Pause"));
+            self.inner.unary(req, path, codec).await
+        }
+        /// Hands out runs of a queue again.
+        pub async fn resume(
+            &mut self,
+            request: impl tonic::IntoRequest<super::ResumeQueueRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::UpdateQueueResponse>,
+            tonic::Status,
+        > {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = tonic_prost::ProstCodec::default();
+            let path = http::uri::PathAndQuery::from_static(
+                "/punctual.v1.Queues/Resume",
+            );
+            let mut req = request.into_request();
+            req.extensions_mut().insert(GrpcMethod::new("punctual.v1.Queues", "Resume"));
+            self.inner.unary(req, path, codec).await
+        }
+        /// Takes runs that wait, or dead letters, out of a queue for good.
+        pub async fn purge(
+            &mut self,
+            request: impl tonic::IntoRequest<super::PurgeQueueRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::PurgeQueueResponse>,
+            tonic::Status,
+        > {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = tonic_prost::ProstCodec::default();
+            let path = http::uri::PathAndQuery::from_static("/punctual.v1.Queues/Purge");
+            let mut req = request.into_request();
+            req.extensions_mut().insert(GrpcMethod::new("punctual.v1.Queues", "Purge"));
+            self.inner.unary(req, path, codec).await
+        }
+        /// Tries the dead letters of a queue again, each as a run of its own.
+        pub async fn retry_dead_letters(
+            &mut self,
+            request: impl tonic::IntoRequest<super::RetryDeadLettersRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::RetryDeadLettersResponse>,
+            tonic::Status,
+        > {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = tonic_prost::ProstCodec::default();
+            let path = http::uri::PathAndQuery::from_static(
+                "/punctual.v1.Queues/RetryDeadLetters",
+            );
+            let mut req = request.into_request();
+            req.extensions_mut()
+                .insert(GrpcMethod::new("punctual.v1.Queues", "RetryDeadLetters"));
+            self.inner.unary(req, path, codec).await
+        }
     }
 }
 /// Generated server implementations.
@@ -6145,6 +7214,46 @@ pub mod queues_server {
             request: tonic::Request<super::DescribeQueueRequest>,
         ) -> std::result::Result<
             tonic::Response<super::DescribeQueueResponse>,
+            tonic::Status,
+        >;
+        /// Changes the limits of a queue, at once.
+        async fn update(
+            &self,
+            request: tonic::Request<super::UpdateQueueRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::UpdateQueueResponse>,
+            tonic::Status,
+        >;
+        /// Stops handing out runs of a queue.
+        async fn pause(
+            &self,
+            request: tonic::Request<super::PauseQueueRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::UpdateQueueResponse>,
+            tonic::Status,
+        >;
+        /// Hands out runs of a queue again.
+        async fn resume(
+            &self,
+            request: tonic::Request<super::ResumeQueueRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::UpdateQueueResponse>,
+            tonic::Status,
+        >;
+        /// Takes runs that wait, or dead letters, out of a queue for good.
+        async fn purge(
+            &self,
+            request: tonic::Request<super::PurgeQueueRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::PurgeQueueResponse>,
+            tonic::Status,
+        >;
+        /// Tries the dead letters of a queue again, each as a run of its own.
+        async fn retry_dead_letters(
+            &self,
+            request: tonic::Request<super::RetryDeadLettersRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::RetryDeadLettersResponse>,
             tonic::Status,
         >;
     }
@@ -6343,6 +7452,227 @@ pub mod queues_server {
                     let inner = self.inner.clone();
                     let fut = async move {
                         let method = DescribeSvc(inner);
+                        let codec = tonic_prost::ProstCodec::default();
+                        let mut grpc = tonic::server::Grpc::new(codec)
+                            .apply_compression_config(
+                                accept_compression_encodings,
+                                send_compression_encodings,
+                            )
+                            .apply_max_message_size_config(
+                                max_decoding_message_size,
+                                max_encoding_message_size,
+                            );
+                        let res = grpc.unary(method, req).await;
+                        Ok(res)
+                    };
+                    Box::pin(fut)
+                }
+                "/punctual.v1.Queues/Update" => {
+                    #[allow(non_camel_case_types)]
+                    struct UpdateSvc<T: Queues>(pub Arc<T>);
+                    impl<
+                        T: Queues,
+                    > tonic::server::UnaryService<super::UpdateQueueRequest>
+                    for UpdateSvc<T> {
+                        type Response = super::UpdateQueueResponse;
+                        type Future = BoxFuture<
+                            tonic::Response<Self::Response>,
+                            tonic::Status,
+                        >;
+                        fn call(
+                            &mut self,
+                            request: tonic::Request<super::UpdateQueueRequest>,
+                        ) -> Self::Future {
+                            let inner = Arc::clone(&self.0);
+                            let fut = async move {
+                                <T as Queues>::update(&inner, request).await
+                            };
+                            Box::pin(fut)
+                        }
+                    }
+                    let accept_compression_encodings = self.accept_compression_encodings;
+                    let send_compression_encodings = self.send_compression_encodings;
+                    let max_decoding_message_size = self.max_decoding_message_size;
+                    let max_encoding_message_size = self.max_encoding_message_size;
+                    let inner = self.inner.clone();
+                    let fut = async move {
+                        let method = UpdateSvc(inner);
+                        let codec = tonic_prost::ProstCodec::default();
+                        let mut grpc = tonic::server::Grpc::new(codec)
+                            .apply_compression_config(
+                                accept_compression_encodings,
+                                send_compression_encodings,
+                            )
+                            .apply_max_message_size_config(
+                                max_decoding_message_size,
+                                max_encoding_message_size,
+                            );
+                        let res = grpc.unary(method, req).await;
+                        Ok(res)
+                    };
+                    Box::pin(fut)
+                }
+                "/punctual.v1.Queues/Pause" => {
+                    #[allow(non_camel_case_types)]
+                    struct PauseSvc<T: Queues>(pub Arc<T>);
+                    impl<T: Queues> tonic::server::UnaryService<super::PauseQueueRequest>
+                    for PauseSvc<T> {
+                        type Response = super::UpdateQueueResponse;
+                        type Future = BoxFuture<
+                            tonic::Response<Self::Response>,
+                            tonic::Status,
+                        >;
+                        fn call(
+                            &mut self,
+                            request: tonic::Request<super::PauseQueueRequest>,
+                        ) -> Self::Future {
+                            let inner = Arc::clone(&self.0);
+                            let fut = async move {
+                                <T as Queues>::pause(&inner, request).await
+                            };
+                            Box::pin(fut)
+                        }
+                    }
+                    let accept_compression_encodings = self.accept_compression_encodings;
+                    let send_compression_encodings = self.send_compression_encodings;
+                    let max_decoding_message_size = self.max_decoding_message_size;
+                    let max_encoding_message_size = self.max_encoding_message_size;
+                    let inner = self.inner.clone();
+                    let fut = async move {
+                        let method = PauseSvc(inner);
+                        let codec = tonic_prost::ProstCodec::default();
+                        let mut grpc = tonic::server::Grpc::new(codec)
+                            .apply_compression_config(
+                                accept_compression_encodings,
+                                send_compression_encodings,
+                            )
+                            .apply_max_message_size_config(
+                                max_decoding_message_size,
+                                max_encoding_message_size,
+                            );
+                        let res = grpc.unary(method, req).await;
+                        Ok(res)
+                    };
+                    Box::pin(fut)
+                }
+                "/punctual.v1.Queues/Resume" => {
+                    #[allow(non_camel_case_types)]
+                    struct ResumeSvc<T: Queues>(pub Arc<T>);
+                    impl<
+                        T: Queues,
+                    > tonic::server::UnaryService<super::ResumeQueueRequest>
+                    for ResumeSvc<T> {
+                        type Response = super::UpdateQueueResponse;
+                        type Future = BoxFuture<
+                            tonic::Response<Self::Response>,
+                            tonic::Status,
+                        >;
+                        fn call(
+                            &mut self,
+                            request: tonic::Request<super::ResumeQueueRequest>,
+                        ) -> Self::Future {
+                            let inner = Arc::clone(&self.0);
+                            let fut = async move {
+                                <T as Queues>::resume(&inner, request).await
+                            };
+                            Box::pin(fut)
+                        }
+                    }
+                    let accept_compression_encodings = self.accept_compression_encodings;
+                    let send_compression_encodings = self.send_compression_encodings;
+                    let max_decoding_message_size = self.max_decoding_message_size;
+                    let max_encoding_message_size = self.max_encoding_message_size;
+                    let inner = self.inner.clone();
+                    let fut = async move {
+                        let method = ResumeSvc(inner);
+                        let codec = tonic_prost::ProstCodec::default();
+                        let mut grpc = tonic::server::Grpc::new(codec)
+                            .apply_compression_config(
+                                accept_compression_encodings,
+                                send_compression_encodings,
+                            )
+                            .apply_max_message_size_config(
+                                max_decoding_message_size,
+                                max_encoding_message_size,
+                            );
+                        let res = grpc.unary(method, req).await;
+                        Ok(res)
+                    };
+                    Box::pin(fut)
+                }
+                "/punctual.v1.Queues/Purge" => {
+                    #[allow(non_camel_case_types)]
+                    struct PurgeSvc<T: Queues>(pub Arc<T>);
+                    impl<T: Queues> tonic::server::UnaryService<super::PurgeQueueRequest>
+                    for PurgeSvc<T> {
+                        type Response = super::PurgeQueueResponse;
+                        type Future = BoxFuture<
+                            tonic::Response<Self::Response>,
+                            tonic::Status,
+                        >;
+                        fn call(
+                            &mut self,
+                            request: tonic::Request<super::PurgeQueueRequest>,
+                        ) -> Self::Future {
+                            let inner = Arc::clone(&self.0);
+                            let fut = async move {
+                                <T as Queues>::purge(&inner, request).await
+                            };
+                            Box::pin(fut)
+                        }
+                    }
+                    let accept_compression_encodings = self.accept_compression_encodings;
+                    let send_compression_encodings = self.send_compression_encodings;
+                    let max_decoding_message_size = self.max_decoding_message_size;
+                    let max_encoding_message_size = self.max_encoding_message_size;
+                    let inner = self.inner.clone();
+                    let fut = async move {
+                        let method = PurgeSvc(inner);
+                        let codec = tonic_prost::ProstCodec::default();
+                        let mut grpc = tonic::server::Grpc::new(codec)
+                            .apply_compression_config(
+                                accept_compression_encodings,
+                                send_compression_encodings,
+                            )
+                            .apply_max_message_size_config(
+                                max_decoding_message_size,
+                                max_encoding_message_size,
+                            );
+                        let res = grpc.unary(method, req).await;
+                        Ok(res)
+                    };
+                    Box::pin(fut)
+                }
+                "/punctual.v1.Queues/RetryDeadLetters" => {
+                    #[allow(non_camel_case_types)]
+                    struct RetryDeadLettersSvc<T: Queues>(pub Arc<T>);
+                    impl<
+                        T: Queues,
+                    > tonic::server::UnaryService<super::RetryDeadLettersRequest>
+                    for RetryDeadLettersSvc<T> {
+                        type Response = super::RetryDeadLettersResponse;
+                        type Future = BoxFuture<
+                            tonic::Response<Self::Response>,
+                            tonic::Status,
+                        >;
+                        fn call(
+                            &mut self,
+                            request: tonic::Request<super::RetryDeadLettersRequest>,
+                        ) -> Self::Future {
+                            let inner = Arc::clone(&self.0);
+                            let fut = async move {
+                                <T as Queues>::retry_dead_letters(&inner, request).await
+                            };
+                            Box::pin(fut)
+                        }
+                    }
+                    let accept_compression_encodings = self.accept_compression_encodings;
+                    let send_compression_encodings = self.send_compression_encodings;
+                    let max_decoding_message_size = self.max_decoding_message_size;
+                    let max_encoding_message_size = self.max_encoding_message_size;
+                    let inner = self.inner.clone();
+                    let fut = async move {
+                        let method = RetryDeadLettersSvc(inner);
                         let codec = tonic_prost::ProstCodec::default();
                         let mut grpc = tonic::server::Grpc::new(codec)
                             .apply_compression_config(
@@ -6933,6 +8263,74 @@ pub mod server_client {
             req.extensions_mut().insert(GrpcMethod::new("punctual.v1.Server", "Info"));
             self.inner.unary(req, path, codec).await
         }
+        /// Counts what happened since the start, and shows what happens now.
+        pub async fn stats(
+            &mut self,
+            request: impl tonic::IntoRequest<super::StatsRequest>,
+        ) -> std::result::Result<tonic::Response<super::StatsResponse>, tonic::Status> {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = tonic_prost::ProstCodec::default();
+            let path = http::uri::PathAndQuery::from_static("/punctual.v1.Server/Stats");
+            let mut req = request.into_request();
+            req.extensions_mut().insert(GrpcMethod::new("punctual.v1.Server", "Stats"));
+            self.inner.unary(req, path, codec).await
+        }
+        /// Looks for what is broken or stuck, and mends what can be mended.
+        pub async fn examine(
+            &mut self,
+            request: impl tonic::IntoRequest<super::ExamineRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::ExamineResponse>,
+            tonic::Status,
+        > {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = tonic_prost::ProstCodec::default();
+            let path = http::uri::PathAndQuery::from_static(
+                "/punctual.v1.Server/Examine",
+            );
+            let mut req = request.into_request();
+            req.extensions_mut()
+                .insert(GrpcMethod::new("punctual.v1.Server", "Examine"));
+            self.inner.unary(req, path, codec).await
+        }
+        /// A copy of the database as it is now, in pieces.
+        pub async fn backup(
+            &mut self,
+            request: impl tonic::IntoRequest<super::BackupRequest>,
+        ) -> std::result::Result<
+            tonic::Response<tonic::codec::Streaming<super::BackupPiece>>,
+            tonic::Status,
+        > {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = tonic_prost::ProstCodec::default();
+            let path = http::uri::PathAndQuery::from_static(
+                "/punctual.v1.Server/Backup",
+            );
+            let mut req = request.into_request();
+            req.extensions_mut().insert(GrpcMethod::new("punctual.v1.Server", "Backup"));
+            self.inner.server_streaming(req, path, codec).await
+        }
     }
 }
 /// Generated server implementations.
@@ -6953,6 +8351,27 @@ pub mod server_server {
             &self,
             request: tonic::Request<super::InfoRequest>,
         ) -> std::result::Result<tonic::Response<super::InfoResponse>, tonic::Status>;
+        /// Counts what happened since the start, and shows what happens now.
+        async fn stats(
+            &self,
+            request: tonic::Request<super::StatsRequest>,
+        ) -> std::result::Result<tonic::Response<super::StatsResponse>, tonic::Status>;
+        /// Looks for what is broken or stuck, and mends what can be mended.
+        async fn examine(
+            &self,
+            request: tonic::Request<super::ExamineRequest>,
+        ) -> std::result::Result<tonic::Response<super::ExamineResponse>, tonic::Status>;
+        /// Server streaming response type for the Backup method.
+        type BackupStream: tonic::codegen::tokio_stream::Stream<
+                Item = std::result::Result<super::BackupPiece, tonic::Status>,
+            >
+            + std::marker::Send
+            + 'static;
+        /// A copy of the database as it is now, in pieces.
+        async fn backup(
+            &self,
+            request: tonic::Request<super::BackupRequest>,
+        ) -> std::result::Result<tonic::Response<Self::BackupStream>, tonic::Status>;
     }
     /// The server itself.
     #[derive(Debug)]
@@ -7070,6 +8489,138 @@ pub mod server_server {
                                 max_encoding_message_size,
                             );
                         let res = grpc.unary(method, req).await;
+                        Ok(res)
+                    };
+                    Box::pin(fut)
+                }
+                "/punctual.v1.Server/Stats" => {
+                    #[allow(non_camel_case_types)]
+                    struct StatsSvc<T: Server>(pub Arc<T>);
+                    impl<T: Server> tonic::server::UnaryService<super::StatsRequest>
+                    for StatsSvc<T> {
+                        type Response = super::StatsResponse;
+                        type Future = BoxFuture<
+                            tonic::Response<Self::Response>,
+                            tonic::Status,
+                        >;
+                        fn call(
+                            &mut self,
+                            request: tonic::Request<super::StatsRequest>,
+                        ) -> Self::Future {
+                            let inner = Arc::clone(&self.0);
+                            let fut = async move {
+                                <T as Server>::stats(&inner, request).await
+                            };
+                            Box::pin(fut)
+                        }
+                    }
+                    let accept_compression_encodings = self.accept_compression_encodings;
+                    let send_compression_encodings = self.send_compression_encodings;
+                    let max_decoding_message_size = self.max_decoding_message_size;
+                    let max_encoding_message_size = self.max_encoding_message_size;
+                    let inner = self.inner.clone();
+                    let fut = async move {
+                        let method = StatsSvc(inner);
+                        let codec = tonic_prost::ProstCodec::default();
+                        let mut grpc = tonic::server::Grpc::new(codec)
+                            .apply_compression_config(
+                                accept_compression_encodings,
+                                send_compression_encodings,
+                            )
+                            .apply_max_message_size_config(
+                                max_decoding_message_size,
+                                max_encoding_message_size,
+                            );
+                        let res = grpc.unary(method, req).await;
+                        Ok(res)
+                    };
+                    Box::pin(fut)
+                }
+                "/punctual.v1.Server/Examine" => {
+                    #[allow(non_camel_case_types)]
+                    struct ExamineSvc<T: Server>(pub Arc<T>);
+                    impl<T: Server> tonic::server::UnaryService<super::ExamineRequest>
+                    for ExamineSvc<T> {
+                        type Response = super::ExamineResponse;
+                        type Future = BoxFuture<
+                            tonic::Response<Self::Response>,
+                            tonic::Status,
+                        >;
+                        fn call(
+                            &mut self,
+                            request: tonic::Request<super::ExamineRequest>,
+                        ) -> Self::Future {
+                            let inner = Arc::clone(&self.0);
+                            let fut = async move {
+                                <T as Server>::examine(&inner, request).await
+                            };
+                            Box::pin(fut)
+                        }
+                    }
+                    let accept_compression_encodings = self.accept_compression_encodings;
+                    let send_compression_encodings = self.send_compression_encodings;
+                    let max_decoding_message_size = self.max_decoding_message_size;
+                    let max_encoding_message_size = self.max_encoding_message_size;
+                    let inner = self.inner.clone();
+                    let fut = async move {
+                        let method = ExamineSvc(inner);
+                        let codec = tonic_prost::ProstCodec::default();
+                        let mut grpc = tonic::server::Grpc::new(codec)
+                            .apply_compression_config(
+                                accept_compression_encodings,
+                                send_compression_encodings,
+                            )
+                            .apply_max_message_size_config(
+                                max_decoding_message_size,
+                                max_encoding_message_size,
+                            );
+                        let res = grpc.unary(method, req).await;
+                        Ok(res)
+                    };
+                    Box::pin(fut)
+                }
+                "/punctual.v1.Server/Backup" => {
+                    #[allow(non_camel_case_types)]
+                    struct BackupSvc<T: Server>(pub Arc<T>);
+                    impl<
+                        T: Server,
+                    > tonic::server::ServerStreamingService<super::BackupRequest>
+                    for BackupSvc<T> {
+                        type Response = super::BackupPiece;
+                        type ResponseStream = T::BackupStream;
+                        type Future = BoxFuture<
+                            tonic::Response<Self::ResponseStream>,
+                            tonic::Status,
+                        >;
+                        fn call(
+                            &mut self,
+                            request: tonic::Request<super::BackupRequest>,
+                        ) -> Self::Future {
+                            let inner = Arc::clone(&self.0);
+                            let fut = async move {
+                                <T as Server>::backup(&inner, request).await
+                            };
+                            Box::pin(fut)
+                        }
+                    }
+                    let accept_compression_encodings = self.accept_compression_encodings;
+                    let send_compression_encodings = self.send_compression_encodings;
+                    let max_decoding_message_size = self.max_decoding_message_size;
+                    let max_encoding_message_size = self.max_encoding_message_size;
+                    let inner = self.inner.clone();
+                    let fut = async move {
+                        let method = BackupSvc(inner);
+                        let codec = tonic_prost::ProstCodec::default();
+                        let mut grpc = tonic::server::Grpc::new(codec)
+                            .apply_compression_config(
+                                accept_compression_encodings,
+                                send_compression_encodings,
+                            )
+                            .apply_max_message_size_config(
+                                max_decoding_message_size,
+                                max_encoding_message_size,
+                            );
+                        let res = grpc.server_streaming(method, req).await;
                         Ok(res)
                     };
                     Box::pin(fut)

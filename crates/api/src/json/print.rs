@@ -70,6 +70,8 @@ fn finish_field(field: &FieldDescriptor, object: &mut Map<String, Value>) {
         (Some(Value::Array(items)), Kind::Message(inner)) if field.is_list() => {
             items.iter_mut().for_each(|item| finish(&inner, item));
         }
+        // The maps of the contract hold texts and numbers, which need no finish.
+        (Some(_), Kind::Message(_)) if field.is_map() => {}
         (Some(value), Kind::Message(inner)) => finish(&inner, value),
         (None, kind) if !field.supports_presence() && !field.is_list() => {
             let zero = match kind {

@@ -60,6 +60,12 @@ impl Schemas {
 
     /// The schema of a field's value.
     pub(super) fn field(&mut self, field: &FieldDescriptor) -> Value {
+        if let Kind::Message(entry) = field.kind()
+            && field.is_map()
+        {
+            let values = self.field(&entry.map_entry_value_field());
+            return json!({ "type": "object", "additionalProperties": values });
+        }
         let schema = match field.kind() {
             Kind::Message(message) => self.message(&message),
             Kind::Enum(words) => self.words(&words),

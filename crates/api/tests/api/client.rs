@@ -20,6 +20,20 @@ impl Server for Echo {
         let node_id = "n".repeat(self.answer_bytes);
         Ok(Response::new(v1::InfoResponse { node_id, store, ..Default::default() }))
     }
+
+    async fn stats(&self, _: Request<v1::StatsRequest>) -> Result<Response<v1::StatsResponse>, Status> {
+        Err(Status::unimplemented("only info is asked for here"))
+    }
+
+    async fn examine(&self, _: Request<v1::ExamineRequest>) -> Result<Response<v1::ExamineResponse>, Status> {
+        Err(Status::unimplemented("only info is asked for here"))
+    }
+
+    type BackupStream = tonic::codec::Streaming<v1::BackupPiece>;
+
+    async fn backup(&self, _: Request<v1::BackupRequest>) -> Result<Response<Self::BackupStream>, Status> {
+        Err(Status::unimplemented("only info is asked for here"))
+    }
 }
 
 /// A server on a free port, for as long as the test's runtime lives.

@@ -29,7 +29,9 @@ fn messages() -> Vec<MessageDescriptor> {
 #[test]
 fn every_route_has_an_rpc_and_every_rpc_a_route() {
     let routed: BTreeSet<String> = ROUTES.iter().map(|route| route.rpc.to_owned()).collect();
-    assert_eq!(routed, rpcs());
+    // A copy of the database is bytes, which no JSON holds; HTTP has a page of its own for it.
+    let backup = BTreeSet::from(["punctual.v1.Server/Backup".to_owned()]);
+    assert_eq!(routed, &rpcs() - &backup);
     for route in ROUTES {
         let rpc = route.descriptor().unwrap();
         assert_eq!(route.stream, rpc.is_server_streaming(), "{}", route.path);
@@ -68,12 +70,13 @@ fn every_request_that_changes_something_can_be_repeated() {
     // Reports of workers are told apart by run and token; a claim that is repeated is another claim.
     let by_token =
         ["punctual.v1.Workers/Heartbeat", "punctual.v1.Workers/Complete", "punctual.v1.Workers/Claim"];
-    let asks = ["punctual.v1.Schedules/Preview"];
+    let asks = ["punctual.v1.Schedules/Preview", "punctual.v1.Server/Examine"];
     for route in ROUTES.iter().filter(|route| route.method != Method::Get) {
         let input = route.descriptor().unwrap().input();
         let expected = !by_token.contains(&route.rpc) && !asks.contains(&route.rpc);
         assert_eq!(input.get_field_by_name("request_id").is_some(), expected, "{}", route.rpc);
-        assert!(input.get_field_by_name("namespace").is_some(), "{}", route.rpc);
+        let of_server = route.rpc.starts_with("punctual.v1.Server/");
+        assert_eq!(input.get_field_by_name("namespace").is_some(), !of_server, "{}", route.rpc);
     }
 }
 

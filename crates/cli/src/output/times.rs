@@ -38,6 +38,11 @@ pub fn dash() -> String {
     "-".to_owned()
 }
 
+/// A number that counts from one, or a dash where nothing was counted yet.
+pub fn or_dash(count: u32) -> String {
+    if count == 0 { dash() } else { count.to_string() }
+}
+
 /// The time between two instants of the wire.
 pub fn between(from: Option<&prost_types::Timestamp>, to: Option<&prost_types::Timestamp>) -> String {
     match (time::from_wire(from), time::from_wire(to)) {

@@ -116,6 +116,7 @@ fn sources(options: &SpecOptions, spec: &mut Spec, instants: &mut InstantReader<
     let anchor = instants.read_optional("--anchor", options.anchor.as_ref())?;
     for text in &options.every {
         let interval = interval(text).context("--every")?;
+        ensure_whole_seconds(text, &interval)?;
         spec.intervals.push(match anchor {
             Some(anchor) => interval.anchored_at(anchor),
             None => interval,
@@ -137,6 +138,21 @@ fn interval(text: &str) -> Result<Interval, punctual_spec::Error> {
         Some(phase) => interval.phase(parse_duration(phase.trim())?),
         None => interval,
     })
+}
+
+/// What is left of a second would be cut off without a word.
+fn ensure_whole_seconds(text: &str, interval: &Interval) -> Result<()> {
+    let second = SignedDuration::from_secs(1);
+    let is_cut = |length: SignedDuration| length.subsec_nanos() != 0;
+    // Less than a second is refused by the spec itself.
+    ensure!(
+        interval.every < second || !(is_cut(interval.every) || is_cut(interval.phase)),
+        fault::new(
+            format!("--every has a part of a second, expected whole seconds, found `{text}`"),
+            "a spec has no times between seconds"
+        )
+    );
+    Ok(())
 }
 
 fn bounds(options: &SpecOptions, spec: &mut Spec, instants: &mut InstantReader<'_>) -> Result<()> {

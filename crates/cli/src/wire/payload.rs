@@ -13,22 +13,27 @@ use crate::limits::INPUT_BYTES_MAX;
 /// Whole numbers beyond this are not exact as doubles, and the wire has no others.
 const EXACT_MAX: u64 = 1 << 53;
 
-/// Reads the value of an option: JSON, `@file`, or `-` for stdin.
-pub fn from_option(option: &str, text: &str) -> Result<v1::Payload> {
+/// The bytes that the value of an option means: itself, `@file`, or `-` for stdin.
+pub fn bytes_of(option: &str, text: &str) -> Result<Vec<u8>> {
     let read = |source: &mut dyn Read| -> Result<Vec<u8>> {
         let mut bytes = Vec::new();
         source.take(INPUT_BYTES_MAX as u64 + 1).read_to_end(&mut bytes)?;
         ensure!(bytes.len() <= INPUT_BYTES_MAX, "input has more than {INPUT_BYTES_MAX} bytes");
         Ok(bytes)
     };
-    let bytes = match (text, text.strip_prefix('@')) {
+    Ok(match (text, text.strip_prefix('@')) {
         ("-", _) => read(&mut io::stdin().lock()).with_context(|| format!("{option} -"))?,
         (_, Some(path)) => {
             let place = || format!("{option} {text}");
             read(&mut File::open(path).with_context(place)?).with_context(place)?
         }
         (_, None) => text.as_bytes().to_vec(),
-    };
+    })
+}
+
+/// Reads the value of an option: JSON, `@file`, or `-` for stdin.
+pub fn from_option(option: &str, text: &str) -> Result<v1::Payload> {
+    let bytes = bytes_of(option, text)?;
     let value: Value = serde_json::from_slice(&bytes).map_err(|error| {
         fault::new(
             format!("{option} is not JSON: {error}"),

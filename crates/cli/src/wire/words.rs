@@ -91,6 +91,17 @@ words! {
 }
 
 words! {
+    /// What to do when a live run has the same deduplication id.
+    OnDuplicateName = v1::on_duplicate::Policy {
+        /// Refuse the request
+        Reject,
+        /// Give back the run that is there
+        #[value(alias = "return-existing")]
+        ReturnExisting,
+    }
+}
+
+words! {
     /// What became of an occurrence.
     VerdictName = v1::verdict::Word {
         /// It became a run

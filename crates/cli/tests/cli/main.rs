@@ -13,8 +13,15 @@ mod words;
 
 mod refusals;
 mod schedules;
-mod serving;
+mod actions;
+mod queues;
+mod enqueued;
 mod workers;
+
+mod serving;
+mod operating;
+mod terminal;
+mod packaging;
 
 /// The Friday before the clocks of Berlin go forward.
 const NOW: &str = "2026-03-27T12:00:00Z";

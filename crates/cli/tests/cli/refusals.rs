@@ -49,7 +49,7 @@ fn bad_input_is_refused_with_its_reason() {
         (&["@daily", "--zone=Europe/Berln"][..], 2, "did you mean `Europe/Berlin`?"),
         (&["@daily", "--start-to-close=-5m"], 2, "--start-to-close is negative"),
         (&["@daily", "--catchup-window=soon"], 2, "--catchup-window"),
-        (&["@daily", "--catchup-window=1s"], 6, "policies.catchup_window: is 1s, at least 10s is needed"),
+        (&["@daily", "--catchup-window=1s"], 6, "--catchup-window is 1s, at least 10s is needed"),
         (&["@daily", "--input={customer: 7}"], 2, "--input is not JSON"),
         (&["@daily", "--input=@missing.json"], 2, "--input @missing.json: No such file"),
         (&["@daily", "--input=9007199254740993"], 2, "would be rounded"),

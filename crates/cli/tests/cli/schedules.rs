@@ -199,7 +199,11 @@ fn queues_and_runs_are_shown_and_runs_are_stopped() {
     let run = server
         .runs_until("deploy", |runs| runs.first().map(|run| run["run_id"].as_str().unwrap().to_owned()));
     let queue = server.ok(&["queue", "describe", "deploy"]);
-    assert!(queue.contains("queued       1"), "{queue}");
+    assert!(queue.contains("queued         1"), "{queue}");
+    // A run that waits for a worker is not running, and has had no attempt.
+    let page = server.ok(&["schedule", "describe", "deploy"]);
+    let row = page.lines().find(|line| line.trim_start().starts_with(&format!("{run} "))).unwrap();
+    assert!(page.contains("\nin progress\n") && row.contains("  queued  ") && row.ends_with("  -"), "{page}");
     assert!(server.ok(&["queue", "list"]).contains("deploy"));
     assert_eq!(server.json(&["queue", "list"])["queues"][1]["queue"]["queue"], "deploy");
 

@@ -121,6 +121,19 @@ impl TestServer {
         }
     }
 
+    /// The same for the runs of a queue.
+    #[track_caller]
+    pub fn runs_of_queue<T>(&self, queue: &str, expected: impl Fn(&[Value]) -> Option<T>) -> T {
+        let give_up = Instant::now() + PATIENCE;
+        loop {
+            let found = self.json(&["run", "list", "--queue", queue]);
+            if let Some(answer) = expected(found["runs"].as_array().unwrap()) {
+                return answer;
+            }
+            assert!(Instant::now() < give_up, "{found:#}");
+        }
+    }
+
     /// A pipe with a name: who opens it waits for the other side.
     pub fn pipe(&self, name: &str) -> PathBuf {
         let path = self.directory.path().join(name);

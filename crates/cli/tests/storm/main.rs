@@ -3,6 +3,7 @@
 //! A real server on a real file, killed with SIGKILL at random moments, stopped for longer than every lease, and started again;
 //! workers that work, die, hang and answer twice. Afterwards the ledger, the runs and what workers received are compared.
 
+mod calls;
 mod disk;
 mod process;
 mod random;

@@ -12,13 +12,14 @@ pub struct Node {
     child: Child,
     path: PathBuf,
     port: u16,
+    flags: Vec<String>,
     pub kills: usize,
 }
 
-fn command(path: &Path, port: u16) -> Command {
+fn command(path: &Path, port: u16, flags: &[String]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_punctual"));
     command.args(["serve", "--listen", &format!("127.0.0.1:{port}"), "--database"]);
-    command.arg(format!("sqlite:{}", path.display()));
+    command.arg(format!("sqlite:{}", path.display())).args(flags);
     command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null());
     command
 }
@@ -30,10 +31,15 @@ fn signal(pid: u32, name: &str) {
 
 impl Node {
     pub async fn start(path: &Path) -> Node {
+        Node::start_with(path, &[]).await
+    }
+
+    pub async fn start_with(path: &Path, flags: &[&str]) -> Node {
+        let flags: Vec<String> = flags.iter().map(ToString::to_string).collect();
         // A port of our own, so that clients find the server again after a restart.
         let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
-        let child = command(path, port).spawn().unwrap();
-        let mut node = Node { child, path: path.into(), port, kills: 0 };
+        let child = command(path, port, &flags).spawn().unwrap();
+        let mut node = Node { child, path: path.into(), port, flags, kills: 0 };
         node.wait_until_ready().await;
         node
     }
@@ -68,7 +74,7 @@ impl Node {
     }
 
     pub async fn restart(&mut self) {
-        self.child = command(&self.path, self.port).spawn().unwrap();
+        self.child = command(&self.path, self.port, &self.flags).spawn().unwrap();
         self.wait_until_ready().await;
     }
 
@@ -81,7 +87,7 @@ impl Node {
 
     /// Another process on the same file is told so, and ends.
     pub fn second_process_is_refused(&self) {
-        let mut second = command(&self.path, 0);
+        let mut second = command(&self.path, 0, &self.flags);
         second.stderr(Stdio::piped());
         let begun = Instant::now();
         let output = second.output().unwrap();

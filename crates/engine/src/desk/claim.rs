@@ -75,6 +75,7 @@ impl Desk {
     ) -> Result<Vec<Claimed>, EngineError> {
         let give_up = tokio::time::Instant::now() + wait;
         let bell = self.bell(queue);
+        self.saw(queue, &worker);
         loop {
             // Who listens before looking misses nothing.
             let rung = bell.notified();
@@ -84,24 +85,27 @@ impl Desk {
             let desk = self.clone();
             let taking = tokio::spawn(async move {
                 let taken = desk.store.claim(claim).await.map_err(Desk::unavailable)?;
-                Ok(desk.hand_over(taken, lease))
+                Ok((desk.hand_out(taken.runs, lease), taken.next_time))
             });
-            let taken = taking.await.unwrap_or(Err(EngineError::Stopping))?;
+            let (taken, next_time) = taking.await.unwrap_or(Err(EngineError::Stopping))?;
             if !taken.is_empty() {
                 if taken.len() == runs_max {
                     // There may be more, for somebody else.
-                    bell.notify_one();
+                    self.ring(queue);
                 }
                 return Ok(taken);
             }
+            let opens = next_time.map(|time| self.clock.real(time.duration_since(self.clock.now())));
+            let opens = opens.unwrap_or_default();
             tokio::select! {
                 () = rung => {}
+                () = tokio::time::sleep(opens), if next_time.is_some() => {}
                 () = tokio::time::sleep_until(give_up) => return Ok(Vec::new()),
             }
         }
     }
 
-    fn hand_over(&self, taken: Vec<LiveRun>, lease: Option<SignedDuration>) -> Vec<Claimed> {
+    fn hand_out(&self, taken: Vec<LiveRun>, lease: Option<SignedDuration>) -> Vec<Claimed> {
         let now = self.clock.now();
         let mut watches = self.watches();
         let mut claimed = Vec::with_capacity(taken.len());
@@ -195,7 +199,7 @@ impl Desk {
             }
         }
         if !writes.is_empty() {
-            let batch = Batch { units: vec![Unit { tree: None, runs: writes }] };
+            let batch = Batch { units: vec![Unit { runs: writes, ..Unit::default() }] };
             self.store.commit(batch).await.map_err(Desk::unavailable)?;
         }
         Ok(())

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 use punctual_core::{Completion, Failure, NextStep, Outcome, ScheduleKey, StartId};
 use punctual_store::record::{decode_body, encode_failure};
 use punctual_store::{
@@ -37,8 +37,8 @@ pub struct Report {
 pub enum AttemptEnd {
     /// Well, with a result.
     Succeeded(Option<Bytes>),
-    /// Badly.
-    Failed(Failure),
+    /// Badly; no further attempt before this long, if it says so.
+    Failed(Failure, Option<SignedDuration>),
     /// It was asked to stop, and did.
     Cancelled,
 }
@@ -80,7 +80,9 @@ impl Desk {
                 self.close_attempt(run, &lease, Outcome::Succeeded, result.clone()).await?
             }
             AttemptEnd::Cancelled => self.close_attempt(run, &lease, Outcome::Cancelled, None).await?,
-            AttemptEnd::Failed(failure) => self.attempt_failed(run, &lease, Outcome::Failed, failure).await?,
+            AttemptEnd::Failed(failure, wait) => {
+                self.attempt_failed(run, &lease, Outcome::Failed, failure, *wait).await?
+            }
         };
         match recorded {
             Recorded::Stale => self.was_recorded(run, attempt, &end).await,
@@ -89,7 +91,7 @@ impl Desk {
     }
 
     /// A run that this process does not watch may still be live in the database.
-    async fn find_lease(&self, run: RunKey, attempt: u32) -> Result<Option<Lease>, EngineError> {
+    pub(super) async fn find_lease(&self, run: RunKey, attempt: u32) -> Result<Option<Lease>, EngineError> {
         let Some(stored) = self.load_run(run).await?.filter(|stored| stored.closing.is_none()) else {
             return Ok(None);
         };
@@ -114,13 +116,13 @@ impl Desk {
             (Some(closing), AttemptEnd::Succeeded(result)) => (closing.outcome == Outcome::Succeeded
                 && closing.payload == *result)
                 .then_some(Recorded::Closed),
-            (Some(closing), AttemptEnd::Failed(_)) => {
+            (Some(closing), AttemptEnd::Failed(..)) => {
                 (closing.outcome == Outcome::Failed).then_some(Recorded::Closed)
             }
             (Some(closing), AttemptEnd::Cancelled) => {
                 (closing.outcome == Outcome::Cancelled).then_some(Recorded::Closed)
             }
-            (None, AttemptEnd::Failed(_)) => match stored.run.state {
+            (None, AttemptEnd::Failed(..)) => match stored.run.state {
                 LiveState::BackingOff { not_before } => Some(Recorded::Retried { not_before }),
                 LiveState::Ready | LiveState::Running { .. } => None,
             },
@@ -136,6 +138,7 @@ impl Desk {
         lease: &Lease,
         outcome: Outcome,
         failure: &Failure,
+        wait: Option<SignedDuration>,
     ) -> Result<Recorded, EngineError> {
         let now = self.clock.now();
         let record = encode_failure(failure);
@@ -147,6 +150,8 @@ impl Desk {
         match next {
             NextStep::Close { outcome } => self.close_attempt(run, lease, outcome, Some(record)).await,
             NextStep::Retry { not_before } => {
+                let asked = wait.and_then(|wait| now.checked_add(wait).ok());
+                let not_before = asked.map_or(not_before, |asked| asked.max(not_before));
                 let write = RunWrite::Retry { run, attempt: lease.attempt, not_before, failure: record };
                 if !self.write_run(write).await? {
                     return Ok(Recorded::Stale);
@@ -158,6 +163,7 @@ impl Desk {
                 self.metrics.running.set(watches.running() as u64);
                 drop(watches);
                 self.alarm.notify_one();
+                self.ring_for_room(lease.queue);
                 Ok(Recorded::Retried { not_before })
             }
         }
@@ -173,6 +179,7 @@ impl Desk {
         let end = RunEnd {
             run,
             attempt: Some(lease.attempt),
+            queue: lease.queue,
             origin: lease.origin,
             key: &lease.key,
             outcome,
@@ -183,7 +190,7 @@ impl Desk {
 
     /// Closes a run; its schedule hears of it in the same transaction.
     pub(super) async fn close(&self, end: RunEnd<'_>) -> Result<Recorded, EngineError> {
-        let RunEnd { run, attempt, origin, key, outcome, payload } = end;
+        let RunEnd { run, attempt, queue, origin, key, outcome, payload } = end;
         let closed_at = self.clock.now();
         let write = RunWrite::Close {
             run,
@@ -213,6 +220,7 @@ impl Desk {
         self.metrics.running.set(watches.running() as u64);
         drop(watches);
         self.directives.notify_waiters();
+        self.ring_for_room(queue);
         Ok(Recorded::Closed)
     }
 
@@ -253,7 +261,7 @@ impl Desk {
                         )
                     }
                 };
-                let recorded = self.attempt_failed(run, &lease, Outcome::TimedOut, &failure).await?;
+                let recorded = self.attempt_failed(run, &lease, Outcome::TimedOut, &failure, None).await?;
                 if recorded == Recorded::Stale {
                     self.watches().remove(run);
                 }
@@ -276,7 +284,7 @@ impl Desk {
             None => watches.remove(run),
         }
         drop(watches);
-        self.bell(queue).notify_one();
+        self.ring(queue);
         Ok(())
     }
 
@@ -305,13 +313,13 @@ impl Desk {
         let made = &stored.run.made;
         let body = decode_body(&made.body).map_err(|error| EngineError::Quarantined(error.to_string()))?;
         let key = ScheduleKey { namespace: body.namespace, schedule: body.schedule };
-        self.close(RunEnd { run: made.run, attempt: None, origin: made.origin, key: &key, outcome, payload })
-            .await
+        let (run, queue, origin) = (made.run, made.queue, made.origin);
+        self.close(RunEnd { run, attempt: None, queue, origin, key: &key, outcome, payload }).await
     }
 
     /// Writes a change of one run, and says whether it still applied.
     pub(super) async fn write_run(&self, write: RunWrite) -> Result<bool, EngineError> {
-        let batch = Batch { units: vec![Unit { tree: None, runs: vec![write] }] };
+        let batch = Batch { units: vec![Unit { runs: vec![write], ..Unit::default() }] };
         let answers = self.store.commit(batch).await.map_err(Desk::unavailable)?;
         match answers.into_iter().next() {
             Some(Ok(())) => Ok(true),
@@ -330,6 +338,7 @@ impl Desk {
 pub(super) struct RunEnd<'a> {
     pub(super) run: RunKey,
     pub(super) attempt: Option<u32>,
+    pub(super) queue: QueueKey,
     pub(super) origin: Option<(TreeKey, StartId)>,
     pub(super) key: &'a ScheduleKey,
     pub(super) outcome: Outcome,

@@ -42,6 +42,7 @@ pub(crate) struct Lease {
     pub(crate) origin: Option<(TreeKey, StartId)>,
     pub(crate) key: ScheduleKey,
     pub(crate) created_at: Timestamp,
+    pub(crate) started_at: Timestamp,
     /// The run's action without its input: how to retry.
     pub(crate) retry: RunAction,
     pub(crate) stop: Option<StopKind>,
@@ -137,6 +138,26 @@ impl Watches {
     /// When something is due.
     pub(crate) fn next_time(&self) -> Option<Timestamp> {
         self.timers.next_time()
+    }
+
+    /// The attempts that began first.
+    pub(crate) fn longest(&self, count: usize) -> Vec<RunKey> {
+        let running = self.by_run.iter().filter_map(|(run, watch)| match watch {
+            Watch::Running(lease) => Some((lease.started_at, *run)),
+            Watch::Queued { .. } | Watch::BackingOff { .. } => None,
+        });
+        let mut running: Vec<_> = running.collect();
+        running.sort();
+        running.truncate(count);
+        running.into_iter().map(|(_, run)| run).collect()
+    }
+
+    /// Every attempt that somebody has.
+    pub(crate) fn leases(&self) -> impl Iterator<Item = &Lease> {
+        self.by_run.values().filter_map(|watch| match watch {
+            Watch::Running(lease) => Some(&**lease),
+            Watch::Queued { .. } | Watch::BackingOff { .. } => None,
+        })
     }
 
     /// How many runs workers have.

@@ -3,27 +3,30 @@
 use std::collections::HashMap;
 use std::sync::{Arc, RwLock};
 
-use punctual_store::{NewQueue, Queue, QueueDepth, QueueKey};
+use jiff::SignedDuration;
+use punctual_store::{NewQueue, Queue, QueueDepth, QueueKey, QueueSettings, Rate};
+
+use tokio::sync::Notify;
 
 use super::Engine;
+use crate::desk::Sighting;
 use crate::error::EngineError;
 use crate::shard::Event;
 
-/// What can be set about a queue.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct QueueSettings {
-    /// For people.
-    pub description: Arc<str>,
-}
-
 /// The queues that this node knows, by namespace and name.
 #[derive(Default)]
-pub(super) struct Queues(RwLock<ByName>);
+pub(super) struct Queues(RwLock<ByName>, Notify);
 
 type ByName = HashMap<(Arc<str>, Arc<str>), Queue>;
 
 /// Bytes of a queue's name.
 const NAME_BYTES_MAX: usize = 200;
+
+/// Starts in one window of a rate: as many times are remembered for each window.
+const RATE_STARTS_MAX: u32 = 100_000;
+
+/// The longest window of a rate.
+const RATE_PER_MAX: SignedDuration = SignedDuration::from_hours(24);
 
 impl Engine {
     /// Declares a queue. Declaring it again with the same settings is harmless.
@@ -35,22 +38,67 @@ impl Engine {
     ) -> Result<Queue, EngineError> {
         check_name("queue name", name)?;
         check_name("namespace", namespace)?;
-        if settings.description.len() > self.inner.config.limits.note_bytes_max {
-            return Err(EngineError::Invalid("the description is too long".into()));
-        }
-        let bytes: Arc<[u8]> = settings.description.as_bytes().into();
+        self.check_settings(&settings)?;
         let made = NewQueue {
             namespace: namespace.into(),
             name: name.into(),
-            settings: bytes.clone(),
+            settings: settings.clone(),
             created_at: self.now(),
         };
         let queue = self.inner.store.create_queue(made).await?;
-        if queue.made.settings != bytes {
+        if queue.made.settings != settings {
             return Err(EngineError::AlreadyExists(format!("queue {name:?} exists with other settings")));
         }
         self.learn(queue.clone());
         Ok(queue)
+    }
+
+    /// Changes the settings of a queue; whoever waits for its runs looks again.
+    pub async fn update_queue(
+        &self,
+        namespace: &str,
+        name: &str,
+        settings: QueueSettings,
+    ) -> Result<Queue, EngineError> {
+        self.check_settings(&settings)?;
+        let queue = self.find_queue(namespace, name).await?;
+        let updated = self.inner.store.update_queue(queue.queue, settings).await?;
+        let updated = updated.ok_or_else(|| EngineError::UnknownQueue(name.to_owned()))?;
+        self.learn(updated.clone());
+        self.inner.desk.ring(updated.queue);
+        Ok(updated)
+    }
+
+    fn check_settings(&self, settings: &QueueSettings) -> Result<(), EngineError> {
+        let most = self.inner.config.limits.note_bytes_max;
+        let invalid = |message: String| Err(EngineError::Invalid(message));
+        if settings.description.len() > most {
+            return invalid(format!("description has {} bytes, at most {most}", settings.description.len()));
+        }
+        let bounds = [
+            ("concurrency_max", settings.concurrency_max),
+            ("worker_concurrency_max", settings.worker_concurrency_max),
+            ("key_concurrency_max", settings.key_concurrency_max),
+        ];
+        if let Some((name, _)) = bounds.iter().find(|(_, bound)| *bound == Some(0)) {
+            return invalid(format!("{name} must be at least 1, found 0; pause the queue to stop it"));
+        }
+        for (name, rate) in [("rate", settings.rate), ("key_rate", settings.key_rate)] {
+            let Some(Rate { starts_max, per }) = rate else { continue };
+            if starts_max == 0 || starts_max > RATE_STARTS_MAX {
+                return invalid(format!(
+                    "{name}.starts_max must be 1 to {RATE_STARTS_MAX}, found {starts_max}"
+                ));
+            }
+            if per < SignedDuration::from_millis(1) || per > RATE_PER_MAX {
+                return invalid(format!("{name}.per must be a millisecond to a day, found {per:#}"));
+            }
+        }
+        let step = settings.priority_step;
+        if step < SignedDuration::ZERO || step > RATE_PER_MAX {
+            return invalid(format!("priority_step must be zero to a day, found {step:#}"));
+        }
+        Ok(())
     }
 
     /// The queues of a namespace, by name.
@@ -71,6 +119,11 @@ impl Engine {
         Ok((queue, depth))
     }
 
+    /// The workers that asked for runs of a queue lately, or have some.
+    pub fn workers_of(&self, queue: QueueKey) -> Vec<Sighting> {
+        self.inner.desk.workers_of(queue)
+    }
+
     /// A declared queue, or the error that says that there is none.
     pub(super) async fn find_queue(&self, namespace: &str, name: &str) -> Result<Queue, EngineError> {
         let place = (Arc::from(namespace), Arc::from(name));
@@ -83,6 +136,21 @@ impl Engine {
         // Another node may have declared it.
         self.refresh_queues().await?;
         known(self).ok_or_else(|| EngineError::UnknownQueue(name.to_owned()))
+    }
+
+    /// Queues of this name in all namespaces, once there are more of them than so many.
+    pub async fn queues_named(&self, name: &str, more_than: usize) -> Vec<Queue> {
+        loop {
+            let news = self.inner.queues.1.notified();
+            let named: Vec<Queue> = match self.inner.queues.0.read() {
+                Ok(queues) => queues.values().filter(|queue| &*queue.made.name == name).cloned().collect(),
+                Err(_) => Vec::new(),
+            };
+            if named.len() > more_than {
+                return named;
+            }
+            news.await;
+        }
     }
 
     /// The name of a queue, by its key.
@@ -118,12 +186,14 @@ impl Engine {
 
     fn learn(&self, queue: Queue) {
         let place = (queue.made.namespace.clone(), queue.made.name.clone());
+        self.inner.desk.learn(queue.queue, &queue.made.settings);
         let news = match self.inner.queues.0.write() {
             Ok(mut queues) => queues.insert(place, queue.clone()).is_none(),
             Err(_) => false,
         };
         if news {
             self.inner.router.tell_all(|| declared(&queue));
+            self.inner.queues.1.notify_waiters();
         }
     }
 }

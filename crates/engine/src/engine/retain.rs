@@ -14,7 +14,7 @@ impl Engine {
     /// Removes what is old, for as long as the process lives.
     pub(super) async fn retain(self) {
         loop {
-            tokio::time::sleep(self.inner.config.retention_pause.unsigned_abs()).await;
+            tokio::time::sleep(self.inner.clock.real(self.inner.config.retention_pause)).await;
             while let Some(removed) = self.retain_some().await {
                 self.inner.metrics.retired.add(removed);
                 // Others go first.
@@ -30,6 +30,8 @@ impl Engine {
         let retention = Retention {
             runs_before: before(config.run_retention),
             ledger_before: before(config.ledger_retention),
+            runs_max: config.runs_kept_max,
+            ledger_max: config.ledger_kept_max,
             rows_max: ROWS_MAX,
         };
         match self.inner.store.retire(retention).await {

@@ -118,6 +118,12 @@ impl Engine {
         view.filter(|view| &*view.body.namespace == namespace).ok_or_else(not_found)
     }
 
+    /// Runs by key, those that there are.
+    pub async fn runs_by_key(&self, runs: Vec<RunKey>) -> Result<Vec<RunView>, EngineError> {
+        let found = self.inner.store.load_runs(runs).await?;
+        found.into_iter().flatten().map(view).collect()
+    }
+
     /// Progress and log tail of a run.
     pub async fn run_details(&self, namespace: &str, run: RunKey) -> Result<RunDetails, EngineError> {
         self.run(namespace, run).await?;

@@ -234,7 +234,7 @@ impl Shard {
         };
         held.view = view;
         held.sequence.0 += 1;
-        (Unit { tree: Some(write), runs }, promise)
+        (Unit { tree: Some(write), runs, request: None }, promise)
     }
 }
 
@@ -334,7 +334,18 @@ fn new_run(tree: TreeKey, run: RunKey, held: &Held, start: StartId) -> Option<(M
         last: held.tree.last_completion(),
     });
     let due_time = buffered.due_time;
-    let new = NewRun { run, queue: target.queue, origin: Some((tree, start)), due_time, created_at, body };
+    let new = NewRun {
+        run,
+        queue: target.queue,
+        origin: Some((tree, start)),
+        due_time,
+        created_at,
+        priority: target.action.priority,
+        key: target.action.key.clone(),
+        dedup: None,
+        not_before: None,
+        body,
+    };
     Some((MadeRun { run, due_time, last_time }, new))
 }
 

@@ -63,6 +63,8 @@ impl Assignment {
             | RunWrite::Release { run }
             | RunWrite::Stop { run, .. }
             | RunWrite::Close { run, .. }
+            | RunWrite::HandOver { run, .. }
+            | RunWrite::Bury { run }
             | RunWrite::Details { run, .. } => *run == wanted,
         })
     }

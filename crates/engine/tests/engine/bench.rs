@@ -57,6 +57,7 @@ pub fn every(seconds: i64, name: &str, policies: Policies) -> Box<Create> {
         input: b"in".as_slice().into(),
         retry: RetryPolicy::default(),
         timeouts: Timeouts::default(),
+        ..RunAction::default()
     };
     let schedule = Schedule {
         spec: Spec::new().interval(Interval::every(SignedDuration::from_secs(seconds))),
@@ -82,7 +83,7 @@ impl Bench {
         let queue = NewQueue {
             namespace: "default".into(),
             name: "q".into(),
-            settings: Arc::new([]),
+            settings: Default::default(),
             created_at: now,
         };
         let queue = now_or_never(store.create_queue(queue)).unwrap();
@@ -202,7 +203,7 @@ impl Bench {
 
     pub fn claim(&self, runs_max: usize) -> Vec<LiveRun> {
         let claim = Claim { queue: self.queue, worker: "w".into(), runs_max, now: self.now };
-        now_or_never(self.store.claim(claim)).unwrap()
+        now_or_never(self.store.claim(claim)).unwrap().runs
     }
 
     pub fn stored(&self, name: &str) -> Option<StoredTree> {

@@ -2,4 +2,5 @@
 
 mod bench;
 mod node;
+mod queue;
 mod shard;

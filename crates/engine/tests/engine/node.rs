@@ -9,10 +9,11 @@ use punctual_core::{
     ScheduleKey, StopKind, Timeouts, Trigger,
 };
 use punctual_engine::{
-    AttemptEnd, Claimed, Directive, Engine, EngineConfig, EngineError, NewSchedule, Pulse, QueueSettings,
-    Recorded, Report, RunSearch, SystemClock, Verb,
+    AttemptEnd, Claimed, Directive, Engine, EngineConfig, EngineError, NewSchedule, Pulse, Recorded, Report,
+    RunSearch, SystemClock, Verb,
 };
 use punctual_spec::Spec;
+use punctual_store::QueueSettings;
 use punctual_store::memory::Memory;
 
 const WAIT: Duration = Duration::from_secs(20);
@@ -30,8 +31,8 @@ fn key() -> ScheduleKey {
 
 /// A schedule that only starts by hand.
 fn manual(retry: RetryPolicy, timeouts: Timeouts, policies: Policies) -> NewSchedule {
-    let action =
-        RunAction { queue: "q".into(), handler: "h".into(), input: b"in".as_slice().into(), retry, timeouts };
+    let (queue, handler, input) = ("q".into(), "h".into(), b"in".as_slice().into());
+    let action = RunAction { queue, handler, input, retry, timeouts, ..RunAction::default() };
     NewSchedule {
         key: key(),
         spec: Spec::new(),
@@ -93,7 +94,7 @@ async fn a_failed_attempt_is_tried_again_and_an_old_attempt_counts_no_more() {
     engine.create(manual(quick(2), Timeouts::default(), Policies::default())).await.unwrap();
     trigger(&engine, "t").await;
     let first = claim(&engine).await;
-    let failed = AttemptEnd::Failed(Failure::new("Oops", "it broke"));
+    let failed = AttemptEnd::Failed(Failure::new("Oops", "it broke"), None);
     assert!(matches!(report(&engine, &first, failed.clone()).await, Recorded::Retried { .. }));
 
     let second = claim(&engine).await;

@@ -7,7 +7,7 @@ use std::time::Duration;
 use jiff::SignedDuration;
 use punctual_store_sqlite::Synchronous;
 
-use super::{Config, ConfigError, Flags, LogFormat};
+use super::{Config, ConfigError, Flags, LogFormat, Networks};
 
 /// One setting that exists.
 pub struct Known {
@@ -99,6 +99,33 @@ settings! {
     ledger_retention: "a length of time from 1m to 36500d",
         "How long verdicts of occurrences that did not start are kept.",
         |text: &str| read_time(text, MINUTE, 36_500 * DAY), show_time;
+    runs_kept_max: "a number from 1, or `none`",
+        "Ended runs that are kept at most, whatever their age; the oldest go.",
+        read_bound, show_bound;
+    ledger_kept_max: "a number from 1, or `none`",
+        "Verdicts that are kept at most, whatever their age; the oldest go.",
+        read_bound, show_bound;
+    allow_commands: "`true` or `false`",
+        "Allows schedules to start commands on this machine, as the user of the server. Whoever may create schedules may then do anything.",
+        read_flag, ToString::to_string;
+    allow_private: "`true` or `false`",
+        "Allows calls to private, link-local and loopback addresses. Without it nobody can make the server reach into its own network.",
+        read_flag, ToString::to_string;
+    allow_networks: "networks such as `10.0.0.0/8,192.168.1.7/32`, or nothing",
+        "Private networks that calls may go to.",
+        read_networks, show_networks;
+    callback_url: "a URL such as https://punctual.example.com, or nothing",
+        "Where callbacks are sent, as others reach this server. Nothing means the address that it listens on.",
+        read_url, Clone::clone;
+    otlp_endpoint: "a URL such as http://127.0.0.1:4318, or nothing",
+        "Where traces go, one for each scheduled run: an OpenTelemetry collector that takes OTLP over plain HTTP.",
+        read_plain_url, Clone::clone;
+    calls_max: "a number from 1 to 100000",
+        "Outside calls in flight at a time, so that memory is bounded.",
+        |text: &str| read_number(text, 1, 100_000), ToString::to_string;
+    calls_per_target_max: "a number from 1 to 100000",
+        "Outside calls to one target at a time, so that a dead target delays no other.",
+        |text: &str| read_number(text, 1, 100_000), ToString::to_string;
     requests_max: "a number from 1 to 1000000",
         "Requests that may wait for an answer at a time; beyond it callers hear `busy`, so that memory is bounded.",
         |text: &str| read_number(text, 1, 1_000_000), ToString::to_string;
@@ -180,6 +207,33 @@ fn show_time(time: &SignedDuration) -> String {
         _ if seconds % 60 == 0 => format!("{}m", seconds / 60),
         _ => format!("{seconds}s"),
     }
+}
+
+fn read_bound(text: &str) -> Option<Option<u64>> {
+    if text == "none" { Some(None) } else { text.parse().ok().filter(|bound| *bound > 0).map(Some) }
+}
+
+fn show_bound(bound: &Option<u64>) -> String {
+    bound.map_or("none".into(), |bound| bound.to_string())
+}
+
+fn read_networks(text: &str) -> Option<Networks> {
+    let parts = text.split(',').map(str::trim).filter(|part| !part.is_empty());
+    parts.map(|part| part.parse().ok()).collect::<Option<_>>().map(Networks)
+}
+
+fn show_networks(networks: &Networks) -> String {
+    networks.0.iter().map(ToString::to_string).collect::<Vec<_>>().join(",")
+}
+
+fn read_url(text: &str) -> Option<String> {
+    let fine = text.is_empty() || text.starts_with("http://") || text.starts_with("https://");
+    (fine && !text.contains(|letter: char| letter.is_whitespace() || letter.is_control()))
+        .then(|| text.to_owned())
+}
+
+fn read_plain_url(text: &str) -> Option<String> {
+    read_url(text).filter(|url| !url.starts_with("https://"))
 }
 
 fn read_number(text: &str, least: usize, most: usize) -> Option<usize> {

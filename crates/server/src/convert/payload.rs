@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use prost::Message;
 use prost_types::value::Kind;
+use punctual_actions::Form;
 use punctual_api::{json, v1};
 use punctual_core::Payload;
 
@@ -41,6 +42,33 @@ pub(crate) fn payload(kept: &[u8]) -> Option<v1::Payload> {
     }
     let decoded = v1::Payload::decode(kept).ok().filter(|payload| payload.kind.is_some());
     Some(decoded.unwrap_or_else(|| v1::Payload { kind: Some(v1::payload::Kind::Data(kept.to_vec())) }))
+}
+
+/// What a call brought, as it is kept; JSON that a payload cannot hold is kept as bytes.
+pub(crate) fn of_call(result: Vec<u8>, form: Form) -> Option<Payload> {
+    let as_bytes = |result: Vec<u8>| v1::Payload { kind: Some(v1::payload::Kind::Data(result)) };
+    let kept = match form {
+        Form::Bytes => as_bytes(result),
+        Form::Json | Form::Text => {
+            let wrapped = [b"{\"json\":", &result[..], b"}"].concat();
+            let read = json::from_json::<v1::Payload>(&wrapped);
+            read.ok().filter(|payload| payload.kind.is_some()).unwrap_or_else(|| as_bytes(result))
+        }
+    };
+    bytes("", Some(&kept)).ok().flatten()
+}
+
+/// A payload as a call is told it: JSON as text, bytes as they are.
+pub(crate) fn plain(kept: &[u8]) -> Option<Vec<u8>> {
+    match payload(kept)?.kind? {
+        v1::payload::Kind::Data(data) => Some(data),
+        v1::payload::Kind::Json(value) => {
+            let payload = v1::Payload { kind: Some(v1::payload::Kind::Json(value)) };
+            json::to_value(&payload)
+                .ok()
+                .and_then(|value| value.get("json").map(|json| json.to_string().into_bytes()))
+        }
+    }
 }
 
 /// Refuses what JSON cannot say: it could be kept, but never be shown.

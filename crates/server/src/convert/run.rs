@@ -24,7 +24,7 @@ pub(crate) fn run_key(field: &str, text: &str) -> Result<RunKey, Fault> {
 
 /// A run without its payloads, as lists show it.
 pub(crate) fn listed(view: &RunView) -> v1::Run {
-    let StoredRun { run, closing } = &view.stored;
+    let StoredRun { run, closing, is_dead_letter } = &view.stored;
     let (origin_kind, request_key) =
         run.made.origin.map(|(_, start)| origin(start.origin)).unwrap_or_default();
     let (state, worker, started_at, next) = match &run.state {
@@ -57,13 +57,17 @@ pub(crate) fn listed(view: &RunView) -> v1::Run {
         cancel_requested: run.stop.is_some(),
         origin: origin_kind.into(),
         request_key,
+        priority: run.made.priority.into(),
+        key: run.made.key.to_string(),
+        deduplication_id: run.made.dedup.as_deref().unwrap_or_default().to_owned(),
+        dead_letter: *is_dead_letter,
         ..v1::Run::default()
     }
 }
 
 /// A run with everything.
 pub(crate) fn described(view: &RunView, details: &RunDetails) -> v1::Run {
-    let StoredRun { run, closing } = &view.stored;
+    let StoredRun { run, closing, .. } = &view.stored;
     let last = &view.body.last;
     let (mut result, mut failure) = (None, run.failure.as_deref().map(last_failure));
     if let Some(closing) = closing {
@@ -110,7 +114,16 @@ pub(crate) fn outcome_word(outcome: Outcome) -> v1::outcome::Word {
 }
 
 /// The part of a run's life that a list asks for; an outcome means closed runs.
-pub(crate) fn filter(state: i32, outcome: i32) -> Result<Option<RunFilter>, Fault> {
+pub(crate) fn filter(state: i32, outcome: i32, dead_letters: bool) -> Result<Option<RunFilter>, Fault> {
+    if dead_letters {
+        return match (state, outcome) {
+            (0, 0) => Ok(Some(RunFilter::DeadLetter)),
+            _ => Err(Fault::field(
+                "dead_letters",
+                "is given together with state or outcome, expected it alone",
+            )),
+        };
+    }
     let outcome = match word("outcome", outcome)? {
         v1::outcome::Word::Unspecified => None,
         v1::outcome::Word::Succeeded => Some(Outcome::Succeeded),
@@ -182,7 +195,7 @@ pub(crate) fn end(wire: Option<v1::run_completion::End>) -> Result<AttemptEnd, F
             let mut failure = Failure::new(&wire.kind, &wire.message);
             failure.details = bytes("failure.details", wire.details.as_ref())?;
             failure.retryable = wire.retryable.unwrap_or(true);
-            Ok(AttemptEnd::Failed(failure))
+            Ok(AttemptEnd::Failed(failure, None))
         }
     }
 }

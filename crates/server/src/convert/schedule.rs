@@ -5,14 +5,14 @@ use std::sync::Arc;
 use jiff::SignedDuration;
 use punctual_api::v1;
 use punctual_core::{
-    Action, Backfill, CatchupCount, OnResume, OverlapPolicy, Policies, RequestKey, RetryPolicy, RunAction,
-    Schedule, Target, Timeouts, Trigger,
+    Action, Backfill, CatchupCount, OnResume, OverlapPolicy, Policies, RequestKey, RunAction, Schedule,
+    Target, Trigger,
 };
 use punctual_spec::Spec;
 use punctual_store::record::{decode_action, encode_action};
 
 use super::time::{instant, length, length_to_wire, needed};
-use super::{payload, spec, word};
+use super::{action, payload, spec, word};
 use crate::status::{Fault, found};
 
 /// The parts of a schedule that a definition is made of.
@@ -30,7 +30,7 @@ impl Parts {
         Ok(Parts {
             spec: spec::from_wire(wire.spec.unwrap_or_default()).map_err(|fault| fault.within("spec"))?,
             run_id_base: action.run_id_base.as_str().into(),
-            action: run_action(action).map_err(|fault| fault.within("action"))?,
+            action: action::from_wire(action).map_err(|fault| fault.within("action"))?,
             policies: policies(wire.policies.unwrap_or_default())
                 .map_err(|fault| fault.within("policies"))?,
         })
@@ -43,64 +43,6 @@ impl Parts {
             Action { target: Target::Queue, run_id_base: base, payload: encode_action(&self.action) };
         Schedule { spec: self.spec, action, policies: self.policies }
     }
-}
-
-fn run_action(wire: v1::Action) -> Result<RunAction, Fault> {
-    let Some(v1::action::Kind::Queue(queue)) = wire.kind else {
-        return Err(Fault::field("queue", "is missing, expected the queue and the handler of a run"));
-    };
-    let wire = queue;
-    if wire.queue.is_empty() {
-        return Err(Fault::field("queue.queue", "is empty, expected the name of a declared queue"));
-    }
-    if wire.handler.is_empty() {
-        return Err(Fault::field("queue.handler", "is empty, expected the name of a worker's function"));
-    }
-    let retry = retry(wire.retry.unwrap_or_default()).map_err(|fault| fault.within("queue.retry"))?;
-    let timeouts =
-        timeouts(wire.timeouts.unwrap_or_default()).map_err(|fault| fault.within("queue.timeouts"))?;
-    Ok(RunAction {
-        queue: wire.queue.into(),
-        handler: wire.handler.into(),
-        input: payload::bytes_or_none("queue.input", wire.input.as_ref())?,
-        retry,
-        timeouts,
-    })
-}
-
-/// The largest factor between two waits, in hundredths.
-const PERCENT_MAX: f64 = 1_000_000.0;
-
-fn retry(wire: v1::RetryPolicy) -> Result<RetryPolicy, Fault> {
-    let default = RetryPolicy::default();
-    let factor = wire.backoff_factor.unwrap_or(f64::from(default.backoff_percent) / 100.0);
-    let percent = (factor * 100.0).round();
-    if !(100.0..=PERCENT_MAX).contains(&percent) {
-        return Err(Fault::field("backoff_factor", format!("is {factor}, expected 1 to 10000")));
-    }
-    let attempts_max = wire.attempts_max.unwrap_or(default.attempts_max);
-    if attempts_max == 0 {
-        return Err(Fault::field("attempts_max", "is 0, at least 1 is needed"));
-    }
-    Ok(RetryPolicy {
-        attempts_max,
-        backoff_first: length("backoff_first", wire.backoff_first.as_ref())?.unwrap_or(default.backoff_first),
-        backoff_percent: percent as u32,
-        backoff_max: length("backoff_max", wire.backoff_max.as_ref())?.unwrap_or(default.backoff_max),
-        non_retryable: wire.non_retryable.into_iter().map(Arc::from).collect(),
-    })
-}
-
-fn timeouts(wire: v1::Timeouts) -> Result<Timeouts, Fault> {
-    let positive = |field: &str, given: Option<&prost_types::Duration>| match length(field, given)? {
-        Some(SignedDuration::ZERO) => Err(Fault::field(field, "is 0s, more than that is needed")),
-        length => Ok(length),
-    };
-    Ok(Timeouts {
-        start_to_close: positive("start_to_close", wire.start_to_close.as_ref())?,
-        schedule_to_close: positive("schedule_to_close", wire.schedule_to_close.as_ref())?,
-        heartbeat: positive("heartbeat", wire.heartbeat.as_ref())?,
-    })
 }
 
 /// The least catch-up window that the contract allows.
@@ -198,34 +140,12 @@ pub(crate) fn to_wire_schedule(schedule: &Schedule) -> v1::Schedule {
     v1::Schedule {
         spec: Some(spec::to_wire_spec(&schedule.spec)),
         action: Some(v1::Action {
-            kind: action.map(|action| v1::action::Kind::Queue(action_to_wire(&action))),
+            kind: action.and_then(|action| action::to_wire(&action)),
             run_id_base: schedule.action.run_id_base.to_string(),
         }),
         policies: Some(policies_to_wire(&schedule.policies)),
         state: None,
         remaining_actions: None,
-    }
-}
-
-fn action_to_wire(action: &RunAction) -> v1::QueueAction {
-    let RetryPolicy { attempts_max, backoff_first, backoff_percent, backoff_max, non_retryable } =
-        &action.retry;
-    v1::QueueAction {
-        queue: action.queue.to_string(),
-        handler: action.handler.to_string(),
-        input: payload::payload(&action.input),
-        retry: Some(v1::RetryPolicy {
-            attempts_max: Some(*attempts_max),
-            backoff_first: Some(length_to_wire(*backoff_first)),
-            backoff_factor: Some(f64::from(*backoff_percent) / 100.0),
-            backoff_max: Some(length_to_wire(*backoff_max)),
-            non_retryable: non_retryable.iter().map(ToString::to_string).collect(),
-        }),
-        timeouts: Some(v1::Timeouts {
-            start_to_close: action.timeouts.start_to_close.map(length_to_wire),
-            schedule_to_close: action.timeouts.schedule_to_close.map(length_to_wire),
-            heartbeat: action.timeouts.heartbeat.map(length_to_wire),
-        }),
     }
 }
 

@@ -4,8 +4,11 @@ use punctual_api::v1;
 use punctual_core::StopKind;
 use punctual_engine::RunSearch;
 
+use super::queues::addressed;
 use crate::app::{App, namespace};
+use crate::convert::action::CALLS_QUEUE;
 use crate::convert::page::{self, List};
+use crate::convert::queue::order;
 use crate::convert::run::{described, filter, listed, log_lines, run_key};
 use crate::status::Fault;
 
@@ -17,7 +20,7 @@ pub(crate) async fn list(app: &App, asked: v1::ListRunsRequest) -> Result<v1::Li
     let search = RunSearch {
         schedule: given(&asked.schedule_id),
         queue: given(&asked.queue),
-        filter: filter(asked.state, asked.outcome)?,
+        filter: filter(asked.state, asked.outcome, asked.dead_letters)?,
         before,
         count: page::size(asked.page_size)?,
     };
@@ -36,6 +39,35 @@ pub(crate) async fn describe(
     let view = app.engine.run(namespace, run).await?;
     let details = app.engine.run_details(namespace, run).await?;
     Ok(v1::DescribeRunResponse { run: Some(described(&view, &details)) })
+}
+
+pub(crate) async fn enqueue(app: &App, asked: v1::EnqueueRequest) -> Result<v1::EnqueueResponse, Fault> {
+    if asked.queue == CALLS_QUEUE {
+        return Err(Fault::field("queue", format!("{CALLS_QUEUE} is for calls of schedules")));
+    }
+    let now = app.engine.now();
+    let orders = asked
+        .runs
+        .into_iter()
+        .enumerate()
+        .map(|(place, run)| order(run, now).map_err(|fault| fault.within(&format!("runs[{place}]"))));
+    let orders = orders.collect::<Result<Vec<_>, _>>()?;
+    let most = app.engine.config().limits.id_bytes_max;
+    if asked.request_id.len() > most {
+        let message = format!("has {} bytes, at most {most} are allowed", asked.request_id.len());
+        return Err(Fault::field("request_id", message));
+    }
+    let request = (!asked.request_id.is_empty()).then(|| asked.request_id.as_str().into());
+    let made = app.engine.enqueue(namespace(&asked.namespace), &asked.queue, orders, request).await;
+    let runs = made.map_err(addressed)?.into_iter();
+    let runs = runs.map(|run| v1::EnqueuedRun { run_id: run.run.to_string(), existing: run.existing });
+    Ok(v1::EnqueueResponse { runs: runs.collect() })
+}
+
+pub(crate) async fn retry(app: &App, asked: v1::RetryRunRequest) -> Result<v1::RetryRunResponse, Fault> {
+    let run = run_key("run_id", &asked.run_id)?;
+    let made = app.engine.retry_run(namespace(&asked.namespace), run).await?;
+    Ok(v1::RetryRunResponse { run_id: made.to_string() })
 }
 
 pub(crate) async fn cancel(app: &App, asked: v1::CancelRunRequest) -> Result<v1::StopRunResponse, Fault> {

@@ -26,6 +26,10 @@ pub(crate) async fn create(app: &App, asked: v1::CreateScheduleRequest) -> Resul
     let parts = Parts::from_wire(schedule).map_err(|fault| fault.within("schedule"))?;
     let initial = initial(asked.initial_patch.unwrap_or_default(), pause)
         .map_err(|fault| fault.within("initial_patch"))?;
+    app.calls.check(&parts.action).map_err(|fault| fault.within("schedule"))?;
+    if parts.action.call.is_some() {
+        app.calls.declare(&app.engine, &key.namespace).await?;
+    }
     let Parts { spec, action, run_id_base, policies } = parts;
     let request = request_id(&asked.request_id);
     let new = NewSchedule { key, spec, action, run_id_base, policies, remaining_actions, initial, request };
@@ -58,10 +62,14 @@ pub(crate) async fn update(app: &App, asked: v1::UpdateScheduleRequest) -> Resul
         remaining_actions: mask::covers(&paths, "remaining_actions").then_some(given.remaining_actions),
         expected_revision: asked.expected_revision.map(Revision),
     };
+    let kind = given.action.as_ref().and_then(|action| action.kind.as_ref());
+    if kind.is_some_and(|kind| !matches!(kind, v1::action::Kind::Queue(_))) {
+        app.calls.declare(&app.engine, &key.namespace).await?;
+    }
     // The engine's error cannot say which field is at fault, so the fault takes another way.
     let refused = Mutex::new(None);
     let change = |schedule: &mut Schedule| {
-        merged(schedule, &given, &paths, &key).map(|merged| *schedule = merged).map_err(|fault| {
+        merged(app, schedule, &given, &paths, &key).map(|merged| *schedule = merged).map_err(|fault| {
             let error = EngineError::Invalid(fault.message.clone());
             *refused.lock().unwrap_or_else(PoisonError::into_inner) = Some(fault);
             error
@@ -74,6 +82,7 @@ pub(crate) async fn update(app: &App, asked: v1::UpdateScheduleRequest) -> Resul
 }
 
 fn merged(
+    app: &App,
     current: &Schedule,
     given: &v1::Schedule,
     paths: &[String],
@@ -84,6 +93,7 @@ fn merged(
     }
     let wire = mask::merge(&to_wire_schedule(current), given, paths)?;
     let parts = Parts::from_wire(wire).map_err(|fault| fault.within("schedule"))?;
+    app.calls.check(&parts.action).map_err(|fault| fault.within("schedule"))?;
     Ok(parts.into_schedule(&key.schedule))
 }
 

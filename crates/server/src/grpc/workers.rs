@@ -9,6 +9,7 @@ use punctual_engine::{Pulse, Report};
 
 use super::queues::addressed;
 use crate::app::{App, namespace};
+use crate::convert::action::CALLS_QUEUE;
 use crate::convert::payload;
 use crate::convert::run::{claimed, directive, end, log_text, report, run_key};
 use crate::convert::time::length;
@@ -24,6 +25,9 @@ pub(crate) async fn claim(app: &App, asked: v1::ClaimRequest) -> Result<v1::Clai
     let lease = length("lease", asked.lease.as_ref())?;
     lease.map(|lease| within("lease", lease, CLAIM_LEASE_MIN, CLAIM_LEASE_MAX)).transpose()?;
     named(&asked.worker_id)?;
+    if asked.queue == CALLS_QUEUE {
+        return Err(Fault::field("queue", format!("{CALLS_QUEUE} is worked by the server itself")));
+    }
     if app.is_stopping() {
         return Err(Fault::new(&STOPPING, "the server is stopping and hands out no more runs"));
     }

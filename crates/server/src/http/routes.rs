@@ -6,11 +6,11 @@ use axum::extract::RawPathParams;
 use axum::extract::rejection::RawPathParamsRejection;
 use axum::http::{HeaderMap, Method, Uri, header};
 use axum::response::{Html, IntoResponse, Response};
-use axum::routing::{MethodFilter, get, on};
+use axum::routing::{MethodFilter, get, on, post};
 use punctual_api::openapi;
 use punctual_api::routes::{Method as Verb, ROUTES, Route};
 
-use super::{Asked, Shared, answered, guard, sse};
+use super::{Asked, Shared, answered, callbacks, guard, sse};
 use crate::status::{Fault, MALFORMED, METHOD_NOT_ALLOWED, UNKNOWN_PATH, found};
 use crate::{grpc, health, metrics};
 
@@ -60,7 +60,7 @@ fn filter(method: Verb) -> MethodFilter {
 }
 
 fn pages(router: Router, app: &Shared) -> Router {
-    let (counted, asked) = (app.clone(), app.clone());
+    let (counted, asked, called) = (app.clone(), app.clone(), app.clone());
     let document = axum::body::Bytes::from(openapi::document().to_string());
     let metrics = move || {
         let app = counted.clone();
@@ -74,6 +74,10 @@ fn pages(router: Router, app: &Shared) -> Router {
         .route("/healthz", get(async || health::alive()))
         .route("/readyz", get(move || std::future::ready(health::ready(&asked))))
         .route("/metrics", get(metrics))
+        .route(
+            "/v1/callbacks/{token}",
+            post(move |token, headers, body| callbacks::take(called.clone(), token, headers, body)),
+        )
         .route(
             "/openapi.json",
             get(async move || ([(header::CONTENT_TYPE, "application/json")], document.clone())),

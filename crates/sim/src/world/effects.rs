@@ -200,6 +200,8 @@ impl World {
                 RunWrite::Retry { .. }
                 | RunWrite::Release { .. }
                 | RunWrite::Stop { .. }
+                | RunWrite::HandOver { .. }
+                | RunWrite::Bury { .. }
                 | RunWrite::Details { .. } => {}
             }
         }

@@ -30,10 +30,11 @@ pub(crate) fn load_runs(connection: &Connection, runs: &[RunKey]) -> Result<Vec<
     runs.iter().map(|run| load_run(connection, run.0)).collect()
 }
 
-fn load_run(connection: &Connection, run: i64) -> Result<Option<StoredRun>, Fault> {
+/// A run, live or closed.
+pub(super) fn load_run(connection: &Connection, run: i64) -> Result<Option<StoredRun>, Fault> {
     let mut statement = connection.prepare_cached(include_str!("../../queries/load_live_run.sql"))?;
     if let Some(row) = statement.query([run])?.next()? {
-        return Ok(Some(StoredRun { run: value::live_run(row)?, closing: None }));
+        return Ok(Some(StoredRun { run: value::live_run(row)?, closing: None, is_dead_letter: false }));
     }
     load_closed(connection, run)
 }
@@ -43,7 +44,7 @@ pub(super) fn load_closed(connection: &Connection, run: i64) -> Result<Option<St
     let mut statement = connection.prepare_cached(include_str!("../../queries/load_closed_run.sql"))?;
     let mut rows = statement.query([run])?;
     let Some(row) = rows.next()? else { return Ok(None) };
-    Ok(Some(StoredRun { run: value::live_run(row)?, closing: Some(value::closing(row)?) }))
+    Ok(Some(value::closed_run(row)?))
 }
 
 /// The run of one start that has ended.

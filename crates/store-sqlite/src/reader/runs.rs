@@ -3,10 +3,10 @@
 use std::collections::BTreeSet;
 
 use punctual_core::Outcome;
-use punctual_store::{Page, RunFilter, RunQuery, StoredRun};
+use punctual_store::{Page, QueueKey, RunFilter, RunQuery, StoredRun};
 use rusqlite::{Connection, Row};
 
-use super::run::load_closed;
+use super::run::{load_closed, load_run};
 use crate::fault::Fault;
 use crate::value::{self, BACKING_OFF, READY, RUNNING};
 
@@ -28,11 +28,12 @@ pub(crate) fn runs(connection: &Connection, query: &RunQuery) -> Result<Page<Sto
         Some(RunFilter::Ready) => live(connection, query, &queues, Some(READY))?,
         Some(RunFilter::BackingOff) => live(connection, query, &queues, Some(BACKING_OFF))?,
         Some(RunFilter::Running) => live(connection, query, &queues, Some(RUNNING))?,
-        Some(RunFilter::Closed(_)) => Found::default(),
+        Some(RunFilter::Closed(_) | RunFilter::DeadLetter) => Found::default(),
     };
     let closed = match query.filter {
         None => closed(connection, query, &queues, None)?,
         Some(RunFilter::Closed(outcome)) => closed(connection, query, &queues, outcome)?,
+        Some(RunFilter::DeadLetter) => dead(connection, query, &queues)?,
         Some(RunFilter::Ready | RunFilter::BackingOff | RunFilter::Running) => Found::default(),
     };
     Ok(merge(live, closed, query.count))
@@ -71,16 +72,13 @@ fn live(
     queues: &BTreeSet<i64>,
     state: Option<i64>,
 ) -> Result<Found, Fault> {
-    let rows_max = value::count(ROWS_MAX);
-    let ready_of = query.queue.filter(|_| state == Some(READY));
-    let mut statement = connection.prepare_cached(match ready_of {
-        Some(_) => include_str!("../../queries/runs_ready.sql"),
-        None => include_str!("../../queries/runs_live.sql"),
-    })?;
-    let mut rows = match ready_of {
-        Some(queue) => statement.query((before(query), rows_max, queue.0))?,
-        None => statement.query((before(query), rows_max))?,
-    };
+    if let Some(queue) = query.queue.filter(|_| state == Some(READY))
+        && let Some(found) = few_ready(connection, query, queues, queue)?
+    {
+        return Ok(found);
+    }
+    let mut statement = connection.prepare_cached(include_str!("../../queries/runs_live.sql"))?;
+    let mut rows = statement.query((before(query), value::count(ROWS_MAX)))?;
     let mut found = Found::default();
     let mut seen = 0;
     while let Some(row) = rows.next()? {
@@ -89,10 +87,67 @@ fn live(
             if found.runs.len() > query.count {
                 break;
             }
-            found.runs.push(StoredRun { run: value::live_run(row)?, closing: None });
+            found.runs.push(StoredRun { run: value::live_run(row)?, closing: None, is_dead_letter: false });
         }
         if seen == ROWS_MAX {
             found.looked_down_to = Some(row.get(0)?);
+        }
+    }
+    Ok(found)
+}
+
+/// The ready runs of a queue that has few of them: they are indexed by rank, so these few are read and sorted.
+fn few_ready(
+    connection: &Connection,
+    query: &RunQuery,
+    queues: &BTreeSet<i64>,
+    queue: QueueKey,
+) -> Result<Option<Found>, Fault> {
+    let mut statement = connection.prepare_cached(include_str!("../../queries/runs_ready.sql"))?;
+    let keys = statement.query_map((queue.0, value::count(ROWS_MAX)), |row| row.get(0))?;
+    let keys: Vec<i64> = keys.collect::<Result<_, _>>()?;
+    if keys.len() == ROWS_MAX {
+        return Ok(None);
+    }
+    let keys = keys.into_iter().filter(|run| *run < before(query)).collect();
+    load(connection, query, queues, keys).map(Some)
+}
+
+/// The dead letters of some queues: those of each queue are found by an index.
+fn dead(connection: &Connection, query: &RunQuery, queues: &BTreeSet<i64>) -> Result<Found, Fault> {
+    // One more than the page holds is enough to know that there is another one, unless a schedule's are wanted.
+    let rows_max = if query.tree.is_some() { ROWS_MAX / queues.len().max(1) } else { 0 };
+    let rows_max = rows_max.max(query.count.saturating_add(1));
+    let mut statement = connection.prepare_cached(include_str!("../../queries/runs_dead.sql"))?;
+    let (mut all, mut floor) = (Vec::new(), None);
+    for queue in queues {
+        let keys = statement.query_map((queue, before(query), value::count(rows_max)), |row| row.get(0))?;
+        let keys: Vec<i64> = keys.collect::<Result<_, _>>()?;
+        floor = floor.max(keys.last().copied().filter(|_| keys.len() == rows_max));
+        all.extend(keys);
+    }
+    all.retain(|run| floor.is_none_or(|floor| *run >= floor));
+    let found = load(connection, query, queues, all)?;
+    Ok(Found { looked_down_to: floor, ..found })
+}
+
+/// Reads runs by key, the latest first, until there are more than the page holds.
+fn load(
+    connection: &Connection,
+    query: &RunQuery,
+    queues: &BTreeSet<i64>,
+    mut keys: Vec<i64>,
+) -> Result<Found, Fault> {
+    keys.sort_by(|one, other| other.cmp(one));
+    let mut found = Found::default();
+    for key in keys {
+        let Some(run) = load_run(connection, key)? else { continue };
+        let tree = run.run.made.origin.map(|(tree, _)| tree);
+        if queues.contains(&run.run.made.queue.0) && query.tree.is_none_or(|wanted| tree == Some(wanted)) {
+            found.runs.push(run);
+            if found.runs.len() > query.count {
+                break;
+            }
         }
     }
     Ok(found)
@@ -114,11 +169,13 @@ fn closed(
     let mut seen = 0;
     while let Some(row) = rows.next()? {
         seen += 1;
-        if is_wanted(query, queues, row)? && outcome.is_none_or(|outcome| row.get(14) == Ok(outcome)) {
+        if is_wanted(query, queues, row)?
+            && outcome.is_none_or(|outcome| row.get(value::OUTCOME) == Ok(outcome))
+        {
             if found.runs.len() > query.count {
                 break;
             }
-            found.runs.push(StoredRun { run: value::live_run(row)?, closing: Some(value::closing(row)?) });
+            found.runs.push(value::closed_run(row)?);
         }
         if seen == ROWS_MAX {
             found.looked_down_to = Some(row.get(0)?);

@@ -126,6 +126,7 @@ impl Writer<'_> {
                 Time(entry.decided_at),
             ))?;
         }
+        self.known.ledger += value::count(write.ledger.len());
         Ok(())
     }
 
@@ -136,7 +137,7 @@ impl Writer<'_> {
         statements.delete_schedule.execute([tree])?;
         statements.delete_state.execute([tree])?;
         statements.clear_completion.execute([tree])?;
-        statements.delete_ledger.execute([tree])?;
+        self.known.ledger -= value::count(statements.delete_ledger.execute([tree])?);
         Ok(())
     }
 }

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use super::Subject;
 use super::support::{Bed, all, at, new_queue, new_run};
-use crate::{Batch, Claim, LiveState, RunKey, RunWrite, Unit};
+use crate::{Batch, Claim, LiveState, RunKey, RunWrite, Taken, Unit};
 
 pub(super) async fn exercise(subject: &impl Subject) {
     the_oldest_go_first(subject).await;
@@ -16,7 +16,7 @@ async fn insert_many(bed: &Bed, count: u32) -> Vec<RunKey> {
     let first = bed.store.reserve(count).await.expect("keys are given");
     let keys: Vec<RunKey> = (first..first + i64::from(count)).map(RunKey).collect();
     let insert = |run: &RunKey| RunWrite::Insert(new_run(*run, bed.queue));
-    let units = keys.iter().map(|run| Unit { tree: None, runs: vec![insert(run)] });
+    let units = keys.iter().map(|run| Unit { tree: None, runs: vec![insert(run)], request: None });
     let answers = bed.store.commit(Batch { units: units.collect() }).await.expect("the store answers");
     assert!(answers.iter().all(Result::is_ok));
     keys
@@ -51,7 +51,7 @@ async fn queues_are_apart(subject: &impl Subject) {
     insert_many(&bed, 1).await;
 
     let claim = Claim { queue: other, worker: "worker".into(), runs_max: 9, now: at(0) };
-    assert_eq!(bed.store.claim(claim).await, Ok(Vec::new()), "the run is in another queue");
+    assert_eq!(bed.store.claim(claim).await, Ok(Taken::default()), "the run is in another queue");
     assert_eq!(bed.claim(9).await.len(), 1);
 }
 
@@ -67,7 +67,7 @@ async fn each_run_goes_to_one_of_many_workers(subject: &impl Subject) {
 
     let claimed: Vec<RunKey> = answers
         .into_iter()
-        .flat_map(|runs| runs.expect("the store answers"))
+        .flat_map(|taken| taken.expect("the store answers").runs)
         .map(|live| live.made.run)
         .collect();
     assert_eq!(claimed.len(), 200, "every run was handed out, and once");

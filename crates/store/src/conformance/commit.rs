@@ -117,18 +117,19 @@ async fn a_refused_run_refuses_its_schedule(subject: &impl Subject) {
 
     let runs = vec![RunWrite::Insert(fresh.clone()), RunWrite::Insert(known.clone())];
     let ledger = vec![super::support::entry(1, 1)];
-    let unit = Unit { tree: Some(TreeWrite { ledger, ..next(tree, 1) }), runs: runs.clone() };
+    let unit = Unit { tree: Some(TreeWrite { ledger, ..next(tree, 1) }), runs: runs.clone(), request: None };
     assert_eq!(bed.commit(unit).await, moved_run(known.run));
     assert_eq!(bed.load(tree).await.expect("it is there").sequence, Sequence(1), "the schedule is as it was");
     assert_eq!(bed.live().await.len(), 1, "neither run was written");
     let ledger = bed.store.ledger(tree, at(-9), at(9), 10).await.expect("the store answers");
     assert_eq!(ledger, [], "nor was the ledger");
 
-    let stale = Unit { tree: Some(next(tree, 9)), runs };
+    let stale = Unit { tree: Some(next(tree, 9)), runs, request: None };
     assert_eq!(bed.commit(stale).await, moved(9, Some(1)), "the schedule is judged first");
 
     let close = RunWrite::Close { run: fresh.run, attempt: None, closing: closing(Outcome::Succeeded) };
-    let unit = Unit { tree: Some(next(tree, 1)), runs: vec![RunWrite::Insert(fresh.clone()), close] };
+    let unit =
+        Unit { tree: Some(next(tree, 1)), runs: vec![RunWrite::Insert(fresh.clone()), close], request: None };
     assert_eq!(
         bed.commit(unit).await,
         moved_run(fresh.run),
@@ -144,6 +145,7 @@ async fn one_refused_unit_hurts_no_other(subject: &impl Subject) {
     let unit = |place: usize, sequence| Unit {
         tree: Some(next(trees[place], sequence)),
         runs: vec![RunWrite::Insert(runs[place].clone())],
+        request: None,
     };
     let batch = Batch { units: vec![unit(0, 1), unit(1, 7), unit(2, 1)] };
     let answers = bed.store.commit(batch).await.expect("the store answers");
@@ -160,11 +162,13 @@ async fn units_of_a_batch_see_each_other(subject: &impl Subject) {
     let tree = TreeKey(bed.key().await);
     let run = new_run(RunKey(bed.key().await), bed.queue);
 
-    let create = Unit { tree: Some(super::support::new_tree(tree, "nightly")), runs: Vec::new() };
-    let advance = Unit { tree: Some(next(tree, 1)), runs: vec![RunWrite::Insert(run.clone())] };
+    let create =
+        Unit { tree: Some(super::support::new_tree(tree, "nightly")), runs: Vec::new(), request: None };
+    let advance =
+        Unit { tree: Some(next(tree, 1)), runs: vec![RunWrite::Insert(run.clone())], request: None };
     let close = RunWrite::Close { run: run.run, attempt: None, closing: closing(Outcome::Cancelled) };
-    let end = Unit { tree: Some(next(tree, 2)), runs: vec![close] };
-    let late = Unit { tree: Some(next(tree, 2)), runs: Vec::new() };
+    let end = Unit { tree: Some(next(tree, 2)), runs: vec![close], request: None };
+    let late = Unit { tree: Some(next(tree, 2)), runs: Vec::new(), request: None };
     let batch = Batch { units: vec![create, advance, end, late] };
     let answers = bed.store.commit(batch).await.expect("the store answers");
 
@@ -179,7 +183,7 @@ async fn a_retired_schedule_is_gone(subject: &impl Subject) {
     let ledger = vec![super::support::entry(1, 1)];
     let completion = Some(Some(bytes("result")));
     let write = TreeWrite { ledger, completion, ..next(tree, 1) };
-    let unit = Unit { tree: Some(write), runs: vec![RunWrite::Insert(made.clone())] };
+    let unit = Unit { tree: Some(write), runs: vec![RunWrite::Insert(made.clone())], request: None };
     bed.commit(unit).await.expect("nobody was faster");
 
     bed.write(TreeWrite { retired: true, ..next(tree, 2) }).await.expect("nobody was faster");

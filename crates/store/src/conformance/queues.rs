@@ -4,7 +4,7 @@ use punctual_core::Outcome;
 
 use super::Subject;
 use super::support::{Bed, at, bytes, closing, new_queue};
-use crate::{NewQueue, QueueDepth, QueueKey, RunWrite};
+use crate::{NewQueue, QueueDepth, QueueKey, QueueSettings, RunWrite};
 
 pub(super) async fn exercise(subject: &impl Subject) {
     a_queue_is_declared_once(subject).await;
@@ -17,7 +17,8 @@ async fn a_queue_is_declared_once(subject: &impl Subject) {
     let first = create(new_queue("default", "alpha")).await;
     assert_eq!(first.made, new_queue("default", "alpha"));
 
-    let changed = NewQueue { settings: bytes("other"), created_at: at(9), ..new_queue("default", "alpha") };
+    let changed =
+        NewQueue { settings: QueueSettings::default(), created_at: at(9), ..new_queue("default", "alpha") };
     assert_eq!(create(changed).await, first, "one of the same name is given back as it is");
     let elsewhere = create(new_queue("another", "alpha")).await;
     assert_ne!(elsewhere.queue, first.queue, "another namespace has queues of its own");
@@ -37,7 +38,10 @@ async fn the_depth_follows_the_runs(subject: &impl Subject) {
     let bed = Bed::new(subject).await;
     let expect = async |ready, backing_off, running| {
         let depth = bed.store.queue_depth(bed.queue).await.expect("the store answers");
-        assert_eq!(depth, QueueDepth { ready, backing_off, running });
+        assert_eq!(
+            depth,
+            QueueDepth { ready, backing_off, running, first_made_at: (ready > 0).then_some(at(2)) }
+        );
     };
     expect(0, 0, 0).await;
     let runs = [bed.ready().await.run, bed.ready().await.run, bed.ready().await.run];

@@ -51,8 +51,8 @@ async fn everything_survives_a_restart(subject: &impl Subject) {
     let trees = [a, b, c];
     let keys = bed.store.reserve(4).await.expect("keys are given");
     let runs: Vec<RunKey> = (keys..keys + 4).map(RunKey).collect();
-    let unit = |write: TreeWrite| Unit { tree: Some(write), runs: Vec::new() };
-    let run = |write: RunWrite| Unit { tree: None, runs: vec![write] };
+    let unit = |write: TreeWrite| Unit { tree: Some(write), runs: Vec::new(), request: None };
+    let run = |write: RunWrite| Unit { tree: None, runs: vec![write], request: None };
     let insert = |place: usize| {
         let made = super::support::new_run(runs[place], bed.queue);
         RunWrite::Insert(NewRun { origin: (place == 0).then(|| (a, start(1))), ..made })

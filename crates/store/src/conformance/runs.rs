@@ -42,7 +42,7 @@ async fn a_new_run_is_ready(subject: &impl Subject) {
     assert_eq!(bed.live().await, std::slice::from_ref(&live));
     let unknown = RunKey(made.run.0 + 1_000);
     let found = bed.store.load_runs(vec![unknown, made.run, made.run]).await.expect("the store answers");
-    let stored = Some(StoredRun { run: live, closing: None });
+    let stored = Some(StoredRun { run: live, closing: None, is_dead_letter: false });
     assert_eq!(found, [None, stored.clone(), stored], "answers come in the order asked for");
     assert_eq!(
         bed.write_runs(vec![RunWrite::Insert(made.clone())]).await,
@@ -137,7 +137,10 @@ async fn a_closed_run_is_kept_as_it_was(subject: &impl Subject) {
     bed.write_runs(vec![stop, close]).await.expect("the attempt runs");
 
     let expected = LiveRun { stop: Some(StopKind::Cancel), ..running };
-    assert_eq!(load(&bed, run).await, StoredRun { run: expected, closing: Some(ended) });
+    assert_eq!(
+        load(&bed, run).await,
+        StoredRun { run: expected, closing: Some(ended), is_dead_letter: false }
+    );
     assert_eq!(bed.live().await, [], "live and closed runs are apart");
     for outcome in outcomes {
         let made = bed.ready().await;

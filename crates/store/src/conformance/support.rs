@@ -10,8 +10,8 @@ use punctual_core::{Entry, NotStarted, Origin, ScheduleKey, StartId, Verdict};
 
 use super::Subject;
 use crate::{
-    Batch, Bytes, Claim, Closing, Expected, LiveRun, NewQueue, NewRun, QueueKey, RunKey, RunWrite, Sequence,
-    ShardId, Store, StoreError, StoredTree, TreeKey, TreeRef, TreeWrite, Unit,
+    Batch, Bytes, Claim, Closing, Expected, LiveRun, NewQueue, NewRun, QueueKey, QueueSettings, RunKey,
+    RunWrite, Sequence, ShardId, Store, StoreError, StoredTree, TreeKey, TreeRef, TreeWrite, Unit,
 };
 
 /// A store under test, and the queue that most tests use.
@@ -42,12 +42,12 @@ impl Bed {
 
     /// Commits a write of a schedule.
     pub(super) async fn write(&self, write: TreeWrite) -> Result<(), StoreError> {
-        self.commit(Unit { tree: Some(write), runs: Vec::new() }).await
+        self.commit(Unit { tree: Some(write), runs: Vec::new(), request: None }).await
     }
 
     /// Commits changes of runs.
     pub(super) async fn write_runs(&self, runs: Vec<RunWrite>) -> Result<(), StoreError> {
-        self.commit(Unit { tree: None, runs }).await
+        self.commit(Unit { tree: None, runs, request: None }).await
     }
 
     /// Makes a schedule.
@@ -87,7 +87,7 @@ impl Bed {
 
     pub(super) async fn claim(&self, runs_max: usize) -> Vec<LiveRun> {
         let claim = Claim { queue: self.queue, worker: "worker".into(), runs_max, now: at(77) };
-        self.store.claim(claim).await.expect("the store answers")
+        self.store.claim(claim).await.expect("the store answers").runs
     }
 
     pub(super) async fn live(&self) -> Vec<LiveRun> {
@@ -105,7 +105,8 @@ pub(super) fn bytes(text: &str) -> Bytes {
 }
 
 pub(super) fn new_queue(namespace: &str, name: &str) -> NewQueue {
-    let settings = bytes(&format!("settings of {name}"));
+    let description = format!("description of {name}").into();
+    let settings = QueueSettings { description, ..QueueSettings::default() };
     NewQueue { namespace: namespace.into(), name: name.into(), settings, created_at: at(0) }
 }
 
@@ -139,6 +140,10 @@ pub(super) fn new_run(run: RunKey, queue: QueueKey) -> NewRun {
         origin: None,
         due_time: at(1),
         created_at: at(2),
+        priority: 0,
+        key: "".into(),
+        dedup: None,
+        not_before: None,
         body: bytes(&format!("body of {run}")),
     }
 }

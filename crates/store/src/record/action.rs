@@ -8,7 +8,8 @@ use super::Malformed;
 use super::bytes::{Reader, Writer};
 use crate::Bytes;
 
-const VERSION: u8 = 1;
+/// Version 2 has priority, key and call.
+const VERSION: u8 = 2;
 
 /// The record of an action.
 pub fn encode_action(action: &RunAction) -> Bytes {
@@ -19,14 +20,14 @@ pub fn encode_action(action: &RunAction) -> Bytes {
 
 /// Reads the record of an action.
 pub fn decode_action(bytes: &[u8]) -> Result<RunAction, Malformed> {
-    let mut from = Reader::with_version(bytes, VERSION)?;
-    let action = read_action(&mut from)?;
+    let (mut from, version) = Reader::with_versions(bytes, 1..=VERSION)?;
+    let action = read_action(&mut from, version)?;
     from.end()?;
     Ok(action)
 }
 
 pub(super) fn write_action(to: &mut Writer, action: &RunAction, input_instead: Option<&[u8]>) {
-    let RunAction { queue, handler, input, retry, timeouts } = action;
+    let RunAction { queue, handler, input, retry, timeouts, priority, key, call } = action;
     to.bytes(queue.as_bytes());
     to.bytes(handler.as_bytes());
     to.bytes(input_instead.unwrap_or(input));
@@ -38,9 +39,13 @@ pub(super) fn write_action(to: &mut Writer, action: &RunAction, input_instead: O
     for length in [timeouts.start_to_close, timeouts.schedule_to_close, timeouts.heartbeat] {
         to.optional(length, Writer::duration);
     }
+    to.signed((*priority).into());
+    to.bytes(key.as_bytes());
+    to.optional(call.as_deref(), Writer::bytes);
 }
 
-pub(super) fn read_action(from: &mut Reader<'_>) -> Result<RunAction, Malformed> {
+/// Reads an action as a record of this version has it; body and action records have the same versions.
+pub(super) fn read_action(from: &mut Reader<'_>, version: u8) -> Result<RunAction, Malformed> {
     let (queue, handler) = (from.text()?.into(), from.text()?.into());
     let input = from.bytes()?.into();
     let retry = RetryPolicy {
@@ -55,5 +60,12 @@ pub(super) fn read_action(from: &mut Reader<'_>) -> Result<RunAction, Malformed>
         schedule_to_close: from.optional(Reader::duration)?,
         heartbeat: from.optional(Reader::duration)?,
     };
-    Ok(RunAction { queue, handler, input, retry, timeouts })
+    let action = RunAction { queue, handler, input, retry, timeouts, ..RunAction::default() };
+    if version < 2 {
+        return Ok(action);
+    }
+    let priority = i16::try_from(from.signed()?).map_err(Malformed::new)?;
+    let key = from.text()?.into();
+    let call = from.optional(|from| from.bytes().map(Arc::from))?;
+    Ok(RunAction { priority, key, call, ..action })
 }

@@ -1,5 +1,7 @@
 //! Numbers, texts and lists as bytes: short for what is small, and every length is checked before it is believed.
 
+use std::ops::RangeInclusive;
+
 use jiff::{SignedDuration, Timestamp};
 
 use super::Malformed;
@@ -74,6 +76,17 @@ impl<'a> Reader<'a> {
             Some((version, rest)) if *version == known => Ok(Reader(rest)),
             Some((version, _)) => {
                 Err(Malformed(format!("record version is {version}, this release knows {known}")))
+            }
+            None => Err(Malformed::new("an empty record")),
+        }
+    }
+
+    /// A record of any of these versions, and which one it is.
+    pub(super) fn with_versions(bytes: &'a [u8], known: RangeInclusive<u8>) -> Read<(Reader<'a>, u8)> {
+        match bytes.split_first() {
+            Some((version, rest)) if known.contains(version) => Ok((Reader(rest), *version)),
+            Some((version, _)) => {
+                Err(Malformed(format!("record version is {version}, this release knows {known:?}")))
             }
             None => Err(Malformed::new("an empty record")),
         }

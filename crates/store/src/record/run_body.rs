@@ -10,7 +10,8 @@ use super::bytes::{Reader, Writer};
 use super::completion::{read_completion, write_completion};
 use crate::Bytes;
 
-const VERSION: u8 = 1;
+/// Version 2 has an action of version 2.
+const VERSION: u8 = 2;
 
 /// What a run was made with.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -69,9 +70,9 @@ pub fn encode_body_parts(parts: BodyParts<'_>) -> Bytes {
 
 /// Reads what a run was made with.
 pub fn decode_body(bytes: &[u8]) -> Result<RunBody, Malformed> {
-    let mut from = Reader::with_version(bytes, VERSION)?;
+    let (mut from, version) = Reader::with_versions(bytes, 1..=VERSION)?;
     let (namespace, schedule, name) = (from.text()?.into(), from.text()?.into(), from.text()?.into());
-    let (action, last) = (read_action(&mut from)?, read_completion(&mut from)?);
+    let (action, last) = (read_action(&mut from, version)?, read_completion(&mut from)?);
     from.end()?;
     Ok(RunBody { namespace, schedule, name, action, last })
 }

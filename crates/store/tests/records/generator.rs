@@ -10,8 +10,8 @@ use punctual_core::{
     StartId, Stop, StopKind, Supersede, Target, Timeouts,
 };
 use punctual_spec::Spec;
-use punctual_store::RunKey;
 use punctual_store::record::{RunBody, TreeState};
+use punctual_store::{QueueSettings, Rate, RunKey};
 
 pub struct Generator(u64);
 
@@ -245,6 +245,23 @@ impl Generator {
                 schedule_to_close: self.maybe(Generator::duration),
                 heartbeat: self.maybe(Generator::duration),
             },
+            priority: self.wide() as i16,
+            key: self.text(),
+            call: self.maybe(Generator::payload),
+        }
+    }
+
+    pub fn queue(&mut self) -> QueueSettings {
+        let rate = |from: &mut Generator| Rate { starts_max: from.count(), per: from.duration() };
+        QueueSettings {
+            description: self.text(),
+            concurrency_max: self.maybe(Generator::count),
+            worker_concurrency_max: self.maybe(Generator::count),
+            rate: self.maybe(rate),
+            key_concurrency_max: self.maybe(Generator::count),
+            key_rate: self.maybe(rate),
+            priority_step: self.duration(),
+            paused: self.chance(),
         }
     }
 

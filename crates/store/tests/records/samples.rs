@@ -8,8 +8,8 @@ use punctual_core::{
     Target, Timeouts,
 };
 use punctual_spec::Spec;
-use punctual_store::RunKey;
 use punctual_store::record::{RunBody, TreeState};
+use punctual_store::{QueueSettings, Rate, RunKey};
 
 fn at(second: i64) -> Timestamp {
     Timestamp::new(1_800_000_000 + second, 5_000_007).expect("in range")
@@ -107,7 +107,12 @@ pub fn action() -> RunAction {
             schedule_to_close: None,
             heartbeat: Some(SignedDuration::from_millis(1_500)),
         },
+        ..RunAction::default()
     }
+}
+
+pub fn action_2() -> RunAction {
+    RunAction { priority: -7, key: "customer 5".into(), call: Some(bytes("call")), ..action() }
 }
 
 pub fn completion() -> LastCompletion {
@@ -123,4 +128,25 @@ pub fn body() -> RunBody {
 pub fn failure() -> Failure {
     let details = Some(bytes("line 7"));
     Failure { kind: "Oops".into(), message: "it broke".into(), details, retryable: false }
+}
+
+pub fn body_2() -> RunBody {
+    RunBody { action: action_2(), ..body() }
+}
+
+pub fn queue() -> QueueSettings {
+    QueueSettings { description: "nightly reports".into(), ..QueueSettings::default() }
+}
+
+pub fn queue_2() -> QueueSettings {
+    QueueSettings {
+        concurrency_max: Some(50),
+        worker_concurrency_max: Some(5),
+        rate: Some(Rate { starts_max: 100, per: SignedDuration::from_secs(60) }),
+        key_concurrency_max: Some(1),
+        key_rate: Some(Rate { starts_max: 3, per: SignedDuration::from_millis(1_500) }),
+        priority_step: SignedDuration::from_secs(30),
+        paused: true,
+        ..queue()
+    }
 }

@@ -40,14 +40,18 @@ fn page(session: &Session, run: &v1::Run) -> String {
     page.fact("run", &run.run_id)
         .fact("name", &run.name)
         .fact("schedule", &run.schedule_id)
-        .fact("state", state(run))
+        .fact("state", shown_state(run))
+        .alarm("dead letter", dead_letter(run))
         .fact("handler", format!("{} on queue {}", run.handler, run.queue))
         .fact("origin", shown(run.origin().as_str_name()))
         .fact("request", &run.request_key)
-        .fact("attempt", run.attempt.to_string())
-        .fact("worker", &run.worker_id)
-        .fact("nominal", times.both(run.nominal_time.as_ref()));
+        .fact("priority", if run.priority == 0 { String::new() } else { run.priority.to_string() })
+        .fact("key", &run.key)
+        .fact("dedup", &run.deduplication_id)
+        .fact("attempt", if run.attempt == 0 { String::new() } else { run.attempt.to_string() })
+        .fact("worker", &run.worker_id);
     for (name, instant) in [
+        ("nominal", run.nominal_time.as_ref()),
         ("due", run.due_time.as_ref().filter(|due| Some(*due) != run.nominal_time.as_ref())),
         ("created", run.created_at.as_ref()),
         ("started", run.started_at.as_ref()),
@@ -67,6 +71,18 @@ fn page(session: &Session, run: &v1::Run) -> String {
         .fact("last result", given(run.last_result.as_ref()))
         .fact("last failure", failed(run.last_failure.as_ref()));
     page.text()
+}
+
+/// The state without what a line of its own says.
+fn shown_state(run: &v1::Run) -> String {
+    state(&v1::Run { dead_letter: false, ..run.clone() })
+}
+
+fn dead_letter(run: &v1::Run) -> String {
+    match run.dead_letter {
+        true => format!("nobody has dealt with it; try it again with: punctual run retry {}", run.run_id),
+        false => String::new(),
+    }
 }
 
 /// A failure, its kind first.

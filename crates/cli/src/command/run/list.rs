@@ -7,7 +7,7 @@ use punctual_api::v1;
 use crate::answer::Answer;
 use crate::limits::{LIST_ROWS_DEFAULT, PAGE_ROWS_MAX};
 use crate::output::table;
-use crate::output::times::{Times, between, dash};
+use crate::output::times::{Times, between, dash, or_dash};
 use crate::session::{Session, ask};
 use crate::wire::words::{OutcomeName, RunStateName, shown};
 
@@ -31,6 +31,10 @@ pub struct ListArgs {
     #[arg(long, value_name = "OUTCOME")]
     outcome: Option<OutcomeName>,
 
+    /// Only runs that failed for good or timed out, and nobody has dealt with
+    #[arg(long, conflicts_with_all = ["state", "outcome"])]
+    dead_letters: bool,
+
     /// List at most this many
     #[arg(long, value_name = "N", default_value_t = LIST_ROWS_DEFAULT, value_parser = clap::value_parser!(u32).range(1..))]
     limit: u32,
@@ -40,6 +44,7 @@ const EXAMPLES: &str = "\
 Examples:
   punctual run list
   punctual run list --schedule report --outcome failed
+  punctual run list --queue mail --dead-letters
   punctual run list --queue mail --state running --output json";
 
 pub async fn list(session: &Session, args: &ListArgs) -> Result<Answer> {
@@ -54,6 +59,7 @@ pub async fn list(session: &Session, args: &ListArgs) -> Result<Answer> {
             outcome: args.outcome.map_or(0, i32::from),
             page_size: missing.min(PAGE_ROWS_MAX),
             page_token: found.next_page_token.clone(),
+            dead_letters: args.dead_letters,
         };
         let page = ask!(session, runs.list(request))?;
         found.runs.extend(page.runs);
@@ -77,10 +83,10 @@ fn as_table(session: &Session, runs: &[v1::Run]) -> String {
     let rows = runs.iter().map(|run| {
         vec![
             run.run_id.clone(),
-            run.schedule_id.clone(),
+            if run.schedule_id.is_empty() { dash() } else { run.schedule_id.clone() },
             times.local(run.nominal_time.as_ref()),
             state(run),
-            run.attempt.to_string(),
+            or_dash(run.attempt),
             times.relative(run.started_at.as_ref()),
             between(run.started_at.as_ref(), run.closed_at.as_ref()),
             if run.worker_id.is_empty() { dash() } else { run.worker_id.clone() },
@@ -93,6 +99,9 @@ fn as_table(session: &Session, runs: &[v1::Run]) -> String {
 /// How far a run is, or how it ended.
 pub fn state(run: &v1::Run) -> String {
     match run.state() {
+        v1::run_state::Word::Closed if run.dead_letter => {
+            format!("{} (dead letter)", shown(run.outcome().as_str_name()))
+        }
         v1::run_state::Word::Closed => shown(run.outcome().as_str_name()),
         state if run.cancel_requested => format!("{} (cancel asked)", shown(state.as_str_name())),
         state => shown(state.as_str_name()),

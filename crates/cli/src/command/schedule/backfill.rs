@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use anyhow::{Result, ensure};
 use clap::Args;
-use indicatif::{ProgressBar, ProgressStyle};
+use indicatif::ProgressBar;
 use punctual_api::v1;
 
 use super::{StoredInstants, changed, description};
@@ -13,7 +13,7 @@ use crate::answer::{self, Answer};
 use crate::exit_code::ExitCode;
 use crate::fault;
 use crate::limits::PAGE_ROWS_MAX;
-use crate::output::TableOrJson;
+use crate::output::{TableOrJson, progress};
 use crate::session::{RequestIdArgs, Session, ask};
 use crate::signals;
 use crate::wire::time;
@@ -209,13 +209,8 @@ impl Progress {
     fn new(session: &Session, range: (i64, i64)) -> Progress {
         let for_people = matches!(session.output, TableOrJson::Table);
         let on_terminal = std::io::stderr().is_terminal();
-        let bar = if for_people && on_terminal {
-            let length = range.1.saturating_sub(range.0).max(1).unsigned_abs();
-            let style = ProgressStyle::with_template("{bar:40} {percent:>3}%  {msg}");
-            ProgressBar::new(length).with_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()))
-        } else {
-            ProgressBar::hidden()
-        };
+        let length = range.1.saturating_sub(range.0).max(1).unsigned_abs();
+        let bar = progress::with_message(session.output, length);
         Progress { bar, range, lines: for_people && !on_terminal }
     }
 

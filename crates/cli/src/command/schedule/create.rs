@@ -2,9 +2,11 @@
 
 use anyhow::{Result, ensure};
 use clap::Args;
+use jiff::Timestamp;
 use punctual_api::v1;
 
 use super::changed;
+use crate::action_args::ActionKind;
 use crate::answer::Answer;
 use crate::fault;
 use crate::output::{local_text, relative};
@@ -50,11 +52,14 @@ Examples:
   punctual schedule create report '0 9 * * MON-FRI' --zone Europe/Berlin
   punctual schedule create poll --every 30s --overlap buffer_one --input '{\"feed\": 7}'
   punctual schedule create cleanup '@daily' --jitter 30m --retry-attempts 5 --start-to-close 1h
-  punctual schedule create deploy --manual --trigger-now"
-);
+  punctual schedule create deploy --manual --trigger-now
+  punctual schedule create ping @hourly --http https://example.com/hook --header 'Authorization: Bearer x'
+  punctual schedule create bill @monthly --nexus https://example.com/nexus --service billing --operation charge
+  punctual schedule create tidy @daily --exec 'find exports -mtime +7 -delete' --cwd /srv
 
-/// The queue of who names none.
-const QUEUE_DEFAULT: &str = "default";
+Without --http, --nexus or --exec its runs wait on a queue for a worker. \
+A command runs on the server's machine, as the server's user, and only if the server was started with --allow-commands; --exec 'sh -c \"a | b\"' has a shell."
+);
 
 pub async fn create(session: &Session, args: &CreateArgs) -> Result<Answer> {
     let has_source = args.spec.has_source();
@@ -70,13 +75,14 @@ pub async fn create(session: &Session, args: &CreateArgs) -> Result<Answer> {
         !(has_source && args.manual),
         fault::new("--manual means that it has no times of its own", "leave out --manual or the times")
     );
-    let request = args.spec.part("", session.now)?;
+    let mut request = args.spec.part("", session.now)?;
+    refuse_the_past(&mut request, session.now)?;
     let given = args.wish.given()?;
-    let mut action = given.action;
-    if let Some(v1::action::Kind::Queue(queue)) = &mut action.kind {
-        queue.queue = args.wish.queue.clone().unwrap_or_else(|| QUEUE_DEFAULT.to_owned());
-        queue.handler = args.wish.handler.clone().unwrap_or_else(|| args.id.clone());
-    }
+    let kind = args.wish.action.kind()?.unwrap_or(ActionKind::Queue);
+    let action = v1::Action {
+        kind: Some(args.wish.action.whole(kind, &args.id)?),
+        run_id_base: args.wish.action.run_id_base.clone().unwrap_or_default(),
+    };
     let state = args.paused.as_ref().map(|note| v1::ScheduleState {
         paused: true,
         note: note.clone(),
@@ -102,6 +108,23 @@ pub async fn create(session: &Session, args: &CreateArgs) -> Result<Answer> {
     let response = ask!(session, schedules.create(wish))?;
     let line = format!("created {}: {}", args.id, summary(session, &request, args.paused.is_some())?);
     changed(session, &response, line, request.notes)
+}
+
+/// Times that are over never start. A spec that has no others is refused; else it is said.
+pub fn refuse_the_past(request: &mut Request, now: Timestamp) -> Result<()> {
+    let spec = &request.spec;
+    let past: Vec<Timestamp> = spec.times.iter().copied().filter(|time| *time <= now).collect();
+    let Some(first) = past.first() else { return Ok(()) };
+    let others = !spec.crons.is_empty() || !spec.intervals.is_empty() || !spec.calendar_texts.is_empty();
+    ensure!(
+        others || past.len() < spec.times.len(),
+        fault::new(
+            format!("--at {first} is over, it is {now}"),
+            "nothing starts for times before it was created; `schedule trigger` starts one now"
+        )
+    );
+    request.notes.extend(past.iter().map(|time| format!("note: --at {time} is over and never starts")));
+    Ok(())
 }
 
 fn summary(session: &Session, request: &Request, paused: bool) -> Result<String> {

@@ -7,11 +7,13 @@ use punctual_api::v1;
 use super::description;
 use super::list::shown_lifecycle;
 use crate::answer::Answer;
+use crate::limits::PAGE_ROWS_MAX;
+use crate::output::TableOrJson;
 use crate::output::page::Page;
-use crate::output::times::{Times, between, dash, length};
-use crate::session::Session;
+use crate::output::times::{Times, between, dash, length, or_dash};
+use crate::session::{Session, ask};
 use crate::wire::words::shown;
-use crate::wire::{payload, spec, time};
+use crate::wire::{action, payload, spec, time};
 
 /// Say everything about a schedule
 #[derive(Debug, Args)]
@@ -29,10 +31,25 @@ Examples:
 
 pub async fn describe(session: &Session, args: &DescribeArgs) -> Result<Answer> {
     let description = description(session, &args.id).await?;
-    session.show(&description, || page(session, &description))
+    let runs = match session.output {
+        TableOrJson::Table if !description.in_progress.is_empty() => runs(session, &args.id).await?,
+        TableOrJson::Table | TableOrJson::Json => Vec::new(),
+    };
+    session.show(&description, || page(session, &description, &runs))
 }
 
-fn page(session: &Session, about: &v1::ScheduleDescription) -> String {
+/// The latest runs: a schedule does not know how far those are that it has put on a queue.
+async fn runs(session: &Session, id: &str) -> Result<Vec<v1::Run>> {
+    let request = v1::ListRunsRequest {
+        namespace: session.namespace.clone(),
+        schedule_id: id.to_owned(),
+        page_size: PAGE_ROWS_MAX,
+        ..v1::ListRunsRequest::default()
+    };
+    Ok(ask!(session, runs.list(request))?.runs)
+}
+
+fn page(session: &Session, about: &v1::ScheduleDescription, runs: &[v1::Run]) -> String {
     let schedule = about.schedule.clone().unwrap_or_default();
     let zone = spec::zone(schedule.spec.as_ref());
     let times = Times { zone: &zone, now: session.now };
@@ -42,7 +59,7 @@ fn page(session: &Session, about: &v1::ScheduleDescription) -> String {
         .alarm("quarantined", &about.quarantined_reason)
         .fact("state", state(&times, about, &schedule))
         .fact("when", &about.explanation)
-        .fact("action", action(schedule.action.as_ref()))
+        .fact("action", action::sentence(schedule.action.as_ref()))
         .fact("policies", policies(schedule.policies.as_ref()))
         .fact("remaining", schedule.remaining_actions.map(|count| count.to_string()).unwrap_or_default())
         .fact("revision", about.revision.to_string())
@@ -52,7 +69,11 @@ fn page(session: &Session, about: &v1::ScheduleDescription) -> String {
         .alarm("last failure", about.last_failure.as_ref().map(failure).unwrap_or_default());
     let local = format!("next ({})", zone.name());
     page.section(&local, ["nominal", "due", "relative"], upcoming(&times, about));
-    page.section("running", ["run", "name", "phase", "since", "attempt"], running(&times, about));
+    page.section(
+        "in progress",
+        ["run", "name", "state", "since", "attempt"],
+        in_progress(&times, about, runs),
+    );
     page.section("waiting", ["nominal", "phase", "overlap", "origin"], waiting(&times, about));
     page.section("backfills", ["id", "from", "through", "taken", "up to", "note"], backfills(&times, about));
     page.section("recent", ["run", "nominal", "outcome", "started", "took"], recent(&times, about));
@@ -75,29 +96,6 @@ fn state(times: &Times<'_>, about: &v1::ScheduleDescription, schedule: &v1::Sche
     }
     if state.paused && !state.note.is_empty() {
         text.push_str(&format!(": {}", state.note));
-    }
-    text
-}
-
-fn action(action: Option<&v1::Action>) -> String {
-    let Some(v1::action::Kind::Queue(queue)) = action.and_then(|action| action.kind.as_ref()) else {
-        return dash();
-    };
-    let input = queue.input.as_ref().map(|input| format!(" with {}", payload::text(input)));
-    let mut text = format!("{} on queue {}{}", queue.handler, queue.queue, input.unwrap_or_default());
-    let attempts = queue.retry.as_ref().and_then(|retry| retry.attempts_max);
-    if let Some(attempts) = attempts {
-        text.push_str(&format!(", at most {attempts} {}", plural(attempts.into(), "attempt")));
-    }
-    let timeouts = queue.timeouts.unwrap_or_default();
-    for (name, bound) in [
-        ("start to close", timeouts.start_to_close),
-        ("schedule to close", timeouts.schedule_to_close),
-        ("heartbeat", timeouts.heartbeat),
-    ] {
-        if let Some(bound) = time::duration_from_wire(bound.as_ref()) {
-            text.push_str(&format!(", {name} {}", length(bound)));
-        }
     }
     text
 }
@@ -162,17 +160,25 @@ fn upcoming(times: &Times<'_>, about: &v1::ScheduleDescription) -> Vec<Vec<Strin
     rows.collect()
 }
 
-fn running(times: &Times<'_>, about: &v1::ScheduleDescription) -> Vec<Vec<String>> {
+fn in_progress(times: &Times<'_>, about: &v1::ScheduleDescription, runs: &[v1::Run]) -> Vec<Vec<String>> {
     let rows = about.in_progress.iter().map(|start| {
-        let phase = match start.stop() {
-            v1::stop::Kind::Unspecified => shown(start.phase().as_str_name()),
-            stop => format!("{} ({} asked)", shown(start.phase().as_str_name()), stop.as_str_name()),
+        let known = runs.iter().find(|run| !start.run_id.is_empty() && run.run_id == start.run_id);
+        let word = known.map_or_else(|| shown(start.phase().as_str_name()), run_state);
+        let state = match start.stop() {
+            v1::stop::Kind::Unspecified => word,
+            stop => format!("{word} ({} asked)", stop.as_str_name()),
         };
         let run = if start.run_id.is_empty() { dash() } else { start.run_id.clone() };
         let since = times.both(start.started_at.as_ref());
-        vec![run, start.name.clone(), phase, since, start.attempt.to_string()]
+        let attempt = known.map_or(start.attempt, |run| run.attempt);
+        vec![run, start.name.clone(), state, since, or_dash(attempt)]
     });
     rows.collect()
+}
+
+/// How far a run is; whether it was asked to stop, its schedule knows as well.
+fn run_state(run: &v1::Run) -> String {
+    shown(run.state().as_str_name())
 }
 
 fn waiting(times: &Times<'_>, about: &v1::ScheduleDescription) -> Vec<Vec<String>> {

@@ -6,11 +6,13 @@ use punctual_api::v1;
 use tokio::task::JoinSet;
 
 use super::description;
+use crate::action_args::ActionKind;
 use crate::answer::Answer;
 use crate::limits::{LIST_ROWS_DEFAULT, PAGE_ROWS_MAX, QUESTIONS_MAX};
 use crate::output::table;
 use crate::output::times::{Times, dash};
 use crate::session::{Session, ask};
+use crate::wire::action;
 use crate::wire::words::{LifecycleName, shown};
 
 /// List schedules by id
@@ -24,7 +26,7 @@ pub struct ListArgs {
     #[arg(long, value_name = "N", default_value_t = LIST_ROWS_DEFAULT, value_parser = clap::value_parser!(u32).range(1..))]
     limit: u32,
 
-    /// Leave out what needs a question of its own for each schedule: when in words, and the last outcome
+    /// Leave out what needs a question of its own for each schedule: when and what in words, and the last outcome
     #[arg(long)]
     brief: bool,
 }
@@ -99,9 +101,23 @@ pub async fn list(session: &Session, args: &ListArgs) -> Result<Answer> {
     Ok(answer)
 }
 
-/// When in words and how the last run ended. A list has neither, so each schedule is asked.
-async fn details(session: &Session, schedules: &[v1::ScheduleSummary]) -> Vec<(String, String)> {
-    let mut rows = vec![(dash(), dash()); schedules.len()];
+/// What a list itself does not have.
+#[derive(Clone, Debug)]
+struct Detail {
+    /// When, in words.
+    when: String,
+    /// How the last run ended.
+    last: String,
+    /// What it does, in words.
+    does: String,
+    /// Whether that is something else than a run on a queue.
+    is_call: bool,
+}
+
+/// A list has no details, so each schedule is asked.
+async fn details(session: &Session, schedules: &[v1::ScheduleSummary]) -> Vec<Detail> {
+    let nothing = Detail { when: dash(), last: dash(), does: dash(), is_call: false };
+    let mut rows = vec![nothing; schedules.len()];
     let mut questions = JoinSet::new();
     let mut waiting = schedules.iter().enumerate();
     loop {
@@ -112,8 +128,13 @@ async fn details(session: &Session, schedules: &[v1::ScheduleSummary]) -> Vec<(S
         }
         match questions.join_next().await {
             Some(Ok((index, Ok(about)))) => {
-                let outcome = about.recent.last().map_or_else(dash, |run| shown(run.outcome().as_str_name()));
-                rows[index] = (short(&about.explanation), outcome);
+                let wish = about.schedule.as_ref().and_then(|schedule| schedule.action.as_ref());
+                rows[index] = Detail {
+                    when: short(first_sentence(&about.explanation)),
+                    last: about.recent.last().map_or_else(dash, |run| shown(run.outcome().as_str_name())),
+                    does: short(&action::phrase(wish)),
+                    is_call: action::kind(wish).is_some_and(|kind| kind != ActionKind::Queue),
+                };
             }
             // A schedule that went away in between keeps its dashes.
             Some(_) => {}
@@ -122,42 +143,45 @@ async fn details(session: &Session, schedules: &[v1::ScheduleSummary]) -> Vec<(S
     }
 }
 
-/// The first sentence, and of a long one its beginning.
-fn short(explanation: &str) -> String {
+fn first_sentence(text: &str) -> &str {
+    text.split_once(". ").map_or(text, |(first, _)| first).trim_end_matches('.')
+}
+
+/// The beginning of what is long.
+fn short(text: &str) -> String {
     const CHARS_MAX: usize = 60;
-    let sentence = explanation.split_once(". ").map_or(explanation, |(first, _)| first).trim_end_matches('.');
-    match sentence.char_indices().nth(CHARS_MAX) {
-        Some((end, _)) => format!("{}…", sentence[..end].trim_end()),
-        None => sentence.to_owned(),
+    match text.char_indices().nth(CHARS_MAX) {
+        Some((end, _)) => format!("{}…", text[..end].trim_end()),
+        None => text.to_owned(),
     }
 }
 
-fn as_table(
-    session: &Session,
-    schedules: &[v1::ScheduleSummary],
-    details: &[(String, String)],
-    brief: bool,
-) -> String {
+fn as_table(session: &Session, schedules: &[v1::ScheduleSummary], details: &[Detail], brief: bool) -> String {
     if schedules.is_empty() {
         return format!("no schedules in namespace {}\n", session.namespace);
     }
     let times = Times { zone: &session.zone, now: session.now };
     let next = format!("next ({})", session.zone.name());
+    // Where all wait for workers, queue and handler say little; where some do something else, it matters.
+    let is_mixed = details.iter().any(|detail| detail.is_call);
     let rows = schedules.iter().enumerate().map(|(index, schedule)| {
         let state = match schedule.quarantined {
             true => "quarantined".to_owned(),
             false => shown_lifecycle(schedule.lifecycle(), schedule.paused),
         };
+        let detail = details.get(index);
         let mut row = vec![schedule.schedule_id.clone(), state];
-        row.extend(details.get(index).map(|(words, _)| words.clone()));
+        row.extend(detail.map(|detail| detail.when.clone()));
         row.push(times.both(schedule.next_time.as_ref()));
         row.push(schedule.running_count.to_string());
-        row.extend(details.get(index).map(|(_, outcome)| outcome.clone()));
+        row.extend(detail.map(|detail| detail.last.clone()));
+        row.extend(detail.filter(|_| is_mixed).map(|detail| detail.does.clone()));
         row
     });
-    let header: &[&str] = match brief {
-        true => &["id", "state", &next, "running"],
-        false => &["id", "state", "when", &next, "running", "last"],
+    let header: &[&str] = match (brief, is_mixed) {
+        (true, _) => &["id", "state", &next, "running"],
+        (false, false) => &["id", "state", "when", &next, "running", "last"],
+        (false, true) => &["id", "state", "when", &next, "running", "last", "does"],
     };
     table::list(header.iter().copied(), rows)
 }

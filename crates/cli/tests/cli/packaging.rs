@@ -1,0 +1,137 @@
+//! What is packaged fits the binary: metrics of the dashboard exist, and the unit of systemd starts what there is.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::io::{Read, Write};
+use std::net::TcpStream;
+use std::path::PathBuf;
+use std::process::Command;
+
+use serde_json::Value;
+
+use super::server::TestServer;
+use super::{run, text};
+
+fn packaged(name: &str) -> String {
+    let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../packaging").join(name);
+    fs::read_to_string(path).unwrap()
+}
+
+/// What a server answers to a plain request.
+fn fetched(server: &TestServer, path: &str) -> String {
+    let address = server.address.strip_prefix("http://").unwrap();
+    let mut stream = TcpStream::connect(address).unwrap();
+    write!(stream, "GET {path} HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n\r\n").unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).unwrap();
+    answer
+}
+
+/// Every text in a value, however deep.
+fn texts<'v>(value: &'v Value, found: &mut Vec<&'v str>) {
+    match value {
+        Value::String(text) => found.push(text),
+        Value::Array(values) => values.iter().for_each(|value| texts(value, found)),
+        Value::Object(values) => values.values().for_each(|value| texts(value, found)),
+        Value::Null | Value::Bool(_) | Value::Number(_) => {}
+    }
+}
+
+/// Names that begin like our metrics, in some text.
+fn metrics(text: &str) -> BTreeSet<&str> {
+    let is_part = |letter: char| letter.is_ascii_alphanumeric() || letter == '_';
+    text.split(|letter| !is_part(letter)).filter(|word| word.starts_with("punctual_")).collect()
+}
+
+#[test]
+fn every_metric_of_the_dashboard_is_served() {
+    let dashboard = packaged("grafana-dashboard.json");
+    let dashboard: Value = serde_json::from_str(&dashboard).unwrap();
+    let mut named = Vec::new();
+    texts(&dashboard, &mut named);
+    let named: BTreeSet<&str> = named.into_iter().flat_map(metrics).collect();
+    let server = TestServer::start();
+    let answer = fetched(&server, "/metrics");
+    assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
+    let served = metrics(&answer);
+    let unknown: Vec<&&str> = named.iter().filter(|name| !served.contains(**name)).collect();
+    assert!(unknown.is_empty(), "{unknown:?} are not served");
+    for needed in [
+        "punctual_occurrences_total",
+        "punctual_start_lateness_seconds_bucket",
+        "punctual_queue_runs",
+        "punctual_runs_closed_total",
+        "punctual_commit_batch_size_bucket",
+        "punctual_commit_conflicts_total",
+        "punctual_store_failures_total",
+        "punctual_takeovers_total",
+        "punctual_retries_total",
+        "punctual_schedules_quarantined",
+        "punctual_timers_mended_total",
+        "punctual_server_requests_total",
+    ] {
+        assert!(named.contains(needed), "the dashboard lacks {needed}");
+    }
+}
+
+#[test]
+fn every_panel_has_a_place_and_the_chosen_data_source() {
+    let dashboard: Value = serde_json::from_str(&packaged("grafana-dashboard.json")).unwrap();
+    assert!(dashboard["id"].is_null(), "whoever imports it gets a number of his own");
+    let variables: Vec<&str> = dashboard["templating"]["list"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .filter_map(|v| v["name"].as_str())
+        .collect();
+    assert_eq!(variables, ["datasource", "instance"]);
+    let (mut ids, mut places) = (BTreeSet::new(), BTreeSet::new());
+    for panel in dashboard["panels"].as_array().unwrap() {
+        assert!(ids.insert(panel["id"].as_u64().unwrap()), "{} has the id of another", panel["title"]);
+        let place = &panel["gridPos"];
+        assert!(
+            places.insert((place["x"].as_u64(), place["y"].as_u64())),
+            "{} is upon another",
+            panel["title"]
+        );
+        if panel["type"] == "row" {
+            continue;
+        }
+        assert_eq!(panel["datasource"]["uid"], "${datasource}", "{}", panel["title"]);
+        for target in panel["targets"].as_array().unwrap() {
+            assert_eq!(target["datasource"]["uid"], "${datasource}");
+            assert!(target["expr"].as_str().unwrap().contains("instance=~\"$instance\""), "{target}");
+        }
+    }
+}
+
+#[test]
+fn the_unit_starts_what_there_is_and_waits_long_enough() {
+    let unit = packaged("punctual.service");
+    let setting = |name: &str| {
+        let line = unit.lines().find_map(|line| line.strip_prefix(&format!("{name}=")));
+        line.unwrap_or_else(|| panic!("the unit lacks {name}")).to_owned()
+    };
+    let started = setting("ExecStart");
+    let words: Vec<&str> = started.split(' ').collect();
+    assert_eq!(words[..2], ["/usr/local/bin/punctual", "serve"]);
+    assert!(started.contains("--database sqlite:${STATE_DIRECTORY}/punctual.db"), "{started}");
+    let output = run(&[&["config", "--output=json"], &words[2..]].concat());
+    assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+    let settings: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let settings = settings["settings"].as_array().unwrap();
+    let shutdown = settings.iter().find(|setting| setting["name"] == "shutdown").unwrap();
+    let seconds = |text: &str| text.trim_end_matches('s').parse::<u64>().unwrap();
+    assert!(seconds(&setting("TimeoutStopSec")) > seconds(shutdown["value"].as_str().unwrap()));
+    assert_eq!((setting("Restart").as_str(), setting("StateDirectory").as_str()), ("on-failure", "punctual"));
+
+    // Where systemd is, it has the last word.
+    let file =
+        super::file("punctual.service", unit.replace("/usr/local/bin/punctual", "/bin/true").as_bytes());
+    let checked = Command::new("systemd-analyze").args(["verify", "--man=no", &file]).output();
+    if let Ok(checked) = checked {
+        let said = String::from_utf8_lossy(&checked.stderr).into_owned();
+        let faults: Vec<&str> = said.lines().filter(|line| line.contains("punctual.service")).collect();
+        assert!(faults.is_empty(), "{faults:#?}");
+    }
+}

@@ -1,0 +1,184 @@
+//! Runs without a schedule: made, tried again after their end, and taken out of their queue.
+
+use std::sync::Arc;
+
+use jiff::Timestamp;
+use punctual_core::Outcome;
+use punctual_store::record::{RunBody, decode_body, encode_body};
+use punctual_store::{
+    Batch, Closing, Conflict, NewRun, QueueKey, RunKey, RunRequest, RunWrite, StoreError, StoredRun, Unit,
+};
+
+use super::Desk;
+use super::watch::Watch;
+use crate::error::EngineError;
+
+/// Keys that are reserved at a time.
+const KEYS_RESERVED: u32 = 10_000;
+
+/// A run that is to be made.
+#[derive(Clone, Debug)]
+pub(crate) struct Order {
+    pub(crate) queue: QueueKey,
+    pub(crate) body: RunBody,
+    pub(crate) dedup: Option<Arc<str>>,
+    pub(crate) not_before: Option<Timestamp>,
+}
+
+/// Why runs were not made.
+#[derive(Debug)]
+pub(crate) enum MakeError {
+    /// A live run has the deduplication id of one of them.
+    Duplicate(RunKey),
+    /// The request was heard before, and made these.
+    Repeated(Vec<RunKey>),
+    /// Anything else.
+    Other(EngineError),
+}
+
+impl From<StoreError> for MakeError {
+    fn from(error: StoreError) -> MakeError {
+        match error {
+            StoreError::Conflict(Conflict::Duplicate { run }) => MakeError::Duplicate(run),
+            StoreError::Conflict(Conflict::Repeated { runs }) => MakeError::Repeated(runs),
+            other => MakeError::Other(other.into()),
+        }
+    }
+}
+
+impl Desk {
+    /// Makes runs, all or none, and wakes those who wait for them.
+    pub(crate) async fn make(
+        &self,
+        orders: &[Order],
+        request: Option<(Arc<str>, Arc<str>)>,
+    ) -> Result<Vec<RunKey>, MakeError> {
+        let now = self.clock.now();
+        let keys = self.take_keys(orders.len()).await?;
+        let made: Vec<NewRun> =
+            orders.iter().zip(&keys).map(|(order, run)| new_run(order, *run, now)).collect();
+        let inserts = made.iter().cloned().map(RunWrite::Insert).collect();
+        let request =
+            request.map(|(namespace, id)| RunRequest { namespace, id, runs: keys.clone(), made_at: now });
+        self.write_unit(Unit { tree: None, runs: inserts, request }).await?;
+        self.made(orders, &made);
+        Ok(keys)
+    }
+
+    /// Makes a run like one that ended badly; both become durable together, so that no dead letter is tried twice.
+    pub(crate) async fn revive(&self, dead: &StoredRun) -> Result<RunKey, MakeError> {
+        let now = self.clock.now();
+        let body = decode_body(&dead.run.made.body);
+        let body = body.map_err(|error| MakeError::Other(EngineError::Quarantined(error.to_string())))?;
+        let order =
+            Order { queue: dead.run.made.queue, body, dedup: dead.run.made.dedup.clone(), not_before: None };
+        let keys = self.take_keys(1).await?;
+        let made: Vec<NewRun> = keys.iter().map(|run| new_run(&order, *run, now)).collect();
+        let bury = RunWrite::Bury { run: dead.run.made.run };
+        let runs = [bury].into_iter().chain(made.iter().cloned().map(RunWrite::Insert)).collect();
+        self.write_unit(Unit { runs, ..Unit::default() }).await?;
+        self.made(&[order], &made);
+        Ok(keys[0])
+    }
+
+    /// Gives dead letters up.
+    pub(crate) async fn bury(&self, dead: &[StoredRun]) -> Result<u64, EngineError> {
+        let unit = |run: &StoredRun| Unit {
+            runs: vec![RunWrite::Bury { run: run.run.made.run }],
+            ..Unit::default()
+        };
+        let batch = Batch { units: dead.iter().map(unit).collect() };
+        let answers = self.store.commit(batch).await?;
+        Ok(answers.iter().filter(|answer| answer.is_ok()).count() as u64)
+    }
+
+    /// Ends runs that nobody has. Those of schedules are ended one by one, since each changes its schedule too.
+    pub(crate) async fn discard(&self, waiting: &[StoredRun]) -> Result<u64, EngineError> {
+        let closed_at = self.clock.now();
+        let closing = Closing { outcome: Outcome::Cancelled, closed_at, payload: None };
+        let mut count = 0;
+        let (of_schedules, alone): (Vec<_>, Vec<_>) =
+            waiting.iter().partition(|stored| stored.run.made.origin.is_some());
+        for stored in of_schedules {
+            let recorded = self.close_stored(stored, Outcome::Cancelled, None).await?;
+            count += u64::from(recorded == super::Recorded::Closed);
+        }
+        let close = |stored: &&StoredRun| {
+            let run = stored.run.made.run;
+            Unit {
+                runs: vec![RunWrite::Close { run, attempt: None, closing: closing.clone() }],
+                ..Unit::default()
+            }
+        };
+        let answers = self.store.commit(Batch { units: alone.iter().map(close).collect() }).await?;
+        let mut watches = self.watches();
+        for (stored, answer) in alone.iter().zip(&answers) {
+            if answer.is_ok() {
+                count += 1;
+                watches.remove(stored.run.made.run);
+                self.metrics.ended(Outcome::Cancelled);
+            }
+        }
+        Ok(count)
+    }
+
+    async fn write_unit(&self, unit: Unit) -> Result<(), MakeError> {
+        let answers = self.store.commit(Batch { units: vec![unit] }).await?;
+        match answers.into_iter().next() {
+            Some(answer) => Ok(answer?),
+            None => Err(MakeError::Other(EngineError::Unavailable("the database gave no answer".into()))),
+        }
+    }
+
+    /// Watches what must be watched, and tells who waits.
+    fn made(&self, orders: &[Order], made: &[NewRun]) {
+        let mut watches = self.watches();
+        for (order, made) in orders.iter().zip(made) {
+            let last_time = order.body.action.last_time(made.created_at);
+            let watch = match (made.not_before, last_time) {
+                (Some(not_before), last_time) => {
+                    Watch::BackingOff { queue: made.queue, not_before, last_time }
+                }
+                (None, Some(last_time)) => Watch::Queued { last_time },
+                (None, None) => continue,
+            };
+            watches.set_new(made.run, watch);
+        }
+        drop(watches);
+        self.alarm.notify_one();
+        let mut queues: Vec<QueueKey> = made.iter().map(|made| made.queue).collect();
+        queues.dedup();
+        for queue in queues {
+            self.ring(queue);
+        }
+    }
+
+    async fn take_keys(&self, count: usize) -> Result<Vec<RunKey>, StoreError> {
+        let count = i64::try_from(count).unwrap_or(i64::MAX);
+        let mut keys = self.keys.lock().await;
+        if keys.end - keys.start < count {
+            let reserved = KEYS_RESERVED.max(u32::try_from(count).unwrap_or(u32::MAX));
+            let first = self.store.reserve(reserved).await?;
+            *keys = first..first + i64::from(reserved);
+        }
+        let first = keys.start;
+        keys.start += count;
+        Ok((first..first + count).map(RunKey).collect())
+    }
+}
+
+fn new_run(order: &Order, run: RunKey, now: Timestamp) -> NewRun {
+    let not_before = order.not_before.filter(|not_before| *not_before > now);
+    NewRun {
+        run,
+        queue: order.queue,
+        origin: None,
+        due_time: not_before.unwrap_or(now),
+        created_at: now,
+        priority: order.body.action.priority,
+        key: order.body.action.key.clone(),
+        dedup: order.dedup.clone(),
+        not_before,
+        body: encode_body(&order.body),
+    }
+}

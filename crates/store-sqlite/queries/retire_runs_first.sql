@@ -1,0 +1,1 @@
+SELECT run FROM run_closed ORDER BY run LIMIT ?1

@@ -1,0 +1,1 @@
+SELECT key, state, rank, run FROM run_live WHERE queue = ?1

@@ -1,0 +1,162 @@
+//! A PostgreSQL of our own: in a temporary folder, durable, on loopback only, gone when dropped.
+
+use std::fs::{self, File};
+use std::net::{Ipv4Addr, TcpListener};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, bail};
+
+use crate::run::{command, exists, output, run};
+
+/// Where Debian keeps the server's programs, one folder for each version.
+const VERSIONS: &str = "/usr/lib/postgresql";
+
+/// Debian starts a server as soon as the package is there, unless this file says otherwise before.
+const NO_CLUSTER: &str = "/etc/postgresql-common/createcluster.d/punctual.conf";
+
+const START_MAX: Duration = Duration::from_secs(60);
+
+/// Durable as anyone would run it. The rest keeps checkpoints out of measurements that last for minutes.
+const SETTINGS: [&str; 7] = [
+    "fsync=on",
+    "synchronous_commit=on",
+    "full_page_writes=on",
+    "shared_buffers=256MB",
+    "max_wal_size=4GB",
+    "checkpoint_timeout=30min",
+    "listen_addresses=127.0.0.1",
+];
+
+/// Runs a server until its own standard input is closed, and cleans up: so nothing stays even when we are killed.
+const GUARD: &str = r#"folder=$1; shift; "$@" & read -r _; kill -INT $!; wait $!; rm -rf "$folder""#;
+
+/// A running server.
+pub struct Postgres {
+    guard: Child,
+    folder: PathBuf,
+    port: u16,
+}
+
+impl Postgres {
+    /// Installs the programs where they are missing and we may, makes an empty cluster and starts it.
+    pub fn start() -> Result<Postgres> {
+        let programs = programs()?;
+        let user = user()?;
+        let folder = std::env::temp_dir().join(format!("punctual-postgres-{}", std::process::id()));
+        fs::create_dir(&folder).with_context(|| format!("cannot make {}", folder.display()))?;
+        if let Some(user) = user {
+            run(command("chown").arg(user).arg(&folder))?;
+        }
+        let data = folder.join("data");
+        let made = as_user(user, &programs.join("initdb"), &folder)
+            .args(["--username=postgres", "--auth=trust", "--encoding=UTF8", "--locale=C", "--no-sync"])
+            .arg("--pgdata")
+            .arg(&data)
+            .stdout(Stdio::null())
+            .status();
+        if !made.is_ok_and(|status| status.success()) {
+            let _ = fs::remove_dir_all(&folder);
+            bail!("initdb failed in {}", folder.display());
+        }
+        // Free now, and nobody else here asks for ports by number.
+        let port = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?.local_addr()?.port();
+        let log = File::create(folder.join("log"))?;
+        let mut guard = as_user(user, Path::new("sh"), &folder);
+        guard.args(["-c", GUARD, "sh"]).arg(&folder).arg(programs.join("postgres"));
+        guard.arg("-D").arg(&data).arg("-k").arg(&folder).arg("-p").arg(port.to_string());
+        guard.args(SETTINGS.iter().flat_map(|setting| ["-c", setting]));
+        guard.stdin(Stdio::piped()).stdout(log.try_clone()?).stderr(log);
+        let guard = guard.spawn().context("cannot start PostgreSQL")?;
+        let postgres = Postgres { guard, folder, port };
+        postgres.wait(&programs)?;
+        Ok(postgres)
+    }
+
+    /// What a client connects to.
+    pub fn url(&self) -> String {
+        format!("postgresql://postgres@127.0.0.1:{}/postgres", self.port)
+    }
+
+    fn wait(&self, programs: &Path) -> Result<()> {
+        let begun = Instant::now();
+        let ready = programs.join("pg_isready");
+        let port = self.port.to_string();
+        while begun.elapsed() < START_MAX {
+            let asked = Command::new(&ready).args(["--quiet", "--host=127.0.0.1", "--port", &port]).status();
+            if asked.is_ok_and(|status| status.success()) {
+                return Ok(());
+            }
+            std::thread::sleep(Duration::from_millis(50));
+        }
+        let log = fs::read_to_string(self.folder.join("log")).unwrap_or_default();
+        bail!("PostgreSQL has not started within {} s:\n{log}", START_MAX.as_secs())
+    }
+}
+
+impl Drop for Postgres {
+    fn drop(&mut self) {
+        drop(self.guard.stdin.take());
+        let _ = self.guard.wait();
+    }
+}
+
+/// The folder with the programs of the newest version.
+fn programs() -> Result<PathBuf> {
+    if let Some(found) = newest() {
+        return Ok(found);
+    }
+    eprintln!("PostgreSQL is missing, installing postgresql");
+    if !exists("apt-get") || !is_root()? {
+        bail!("PostgreSQL is needed below {VERSIONS} and we may not install it; install it and try again");
+    }
+    let file = Path::new(NO_CLUSTER);
+    fs::create_dir_all(file.parent().unwrap_or(file))?;
+    fs::write(file, "create_main_cluster = false\n")?;
+    run(command("apt-get").args(["update", "-qq"]))?;
+    run(command("apt-get").env("DEBIAN_FRONTEND", "noninteractive").args([
+        "install",
+        "-y",
+        "-qq",
+        "postgresql",
+    ]))?;
+    newest().with_context(|| format!("PostgreSQL was installed, but not below {VERSIONS}"))
+}
+
+fn newest() -> Option<PathBuf> {
+    let folders = fs::read_dir(VERSIONS).ok()?.flatten();
+    let versions = folders.filter_map(|folder| folder.file_name().to_str()?.parse::<u32>().ok());
+    let bin = |version: u32| Path::new(VERSIONS).join(version.to_string()).join("bin");
+    let mut found: Vec<u32> = versions.filter(|version| bin(*version).join("postgres").exists()).collect();
+    found.sort_unstable();
+    found.pop().map(bin)
+}
+
+/// Whom the server runs as: nobody else, unless we are root, which it refuses.
+fn user() -> Result<Option<&'static str>> {
+    if !is_root()? {
+        return Ok(None);
+    }
+    let known = |user: &&str| command("id").arg(user).output().is_ok_and(|output| output.status.success());
+    ["postgres", "nobody"].into_iter().find(known).map(Some).context("no user to run PostgreSQL as")
+}
+
+fn is_root() -> Result<bool> {
+    Ok(output(command("id").arg("-u"))?.trim() == "0")
+}
+
+/// A program in a folder that the user may enter.
+fn as_user(user: Option<&str>, program: &Path, folder: &Path) -> Command {
+    let mut command = match user {
+        None => Command::new(program),
+        Some(user) => {
+            // It becomes the program instead of staying its parent.
+            let mut command = Command::new("setpriv");
+            command.args(["--reuid", user, "--regid", user, "--clear-groups"]).arg(program);
+            command
+        }
+    };
+    command.current_dir(folder);
+    command
+}

@@ -55,7 +55,8 @@ struct Server {
 impl Server {
     fn start(folder: &std::path::Path) -> Result<Server> {
         let database = format!("sqlite:{}", folder.join("punctual.db").display());
-        let mut child = Command::new(root().join("target/debug/punctual"))
+        let target = std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root().join("target"), Into::into);
+        let mut child = Command::new(target.join("debug/punctual"))
             .args(["serve", "--listen", "127.0.0.1:0", "--database", &database, "--log", "json"])
             .stdout(Stdio::null())
             .stderr(Stdio::piped())

@@ -24,7 +24,8 @@ pub fn run() -> Result<()> {
             return Ok(());
         }
     };
-    run::run(cargo().args(["build", "--quiet", "-p", "punctual"]))?;
+    // As the tests build it, so that it is there already.
+    run::run(cargo().args(["build", "--quiet", "--profile", "test", "-p", "punctual"]))?;
     let folder = root().join("target/openapi");
     let _ = std::fs::remove_dir_all(&folder);
     std::fs::create_dir_all(&folder)?;

@@ -13,7 +13,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use punctual_actions::{Call, CallError, Caller, Claim, Rules, Signer, Stopper};
+use punctual_actions::{Call, CallError, Caller, Claim, Context, NexusCall, Rules, Signer, Stopper};
 use punctual_core::RunAction;
 use punctual_engine::{Engine, EngineError};
 use punctual_store::{QueueSettings, RunKey};
@@ -46,6 +46,8 @@ pub(crate) struct Calls {
     worker: Arc<str>,
     places: Arc<Semaphore>,
     in_flight: Mutex<BTreeMap<(Arc<str>, RunKey), InFlight>>,
+    /// Operations that were taken on, so that a cancel can be passed on.
+    accepted: Mutex<BTreeMap<(Arc<str>, RunKey), Accepted>>,
     pub(crate) count: AtomicU64,
 }
 
@@ -54,6 +56,18 @@ struct InFlight {
     attempt: u32,
     stopper: Stopper,
 }
+
+/// A Nexus operation that goes on elsewhere. After a restart nobody remembers it here: a cancel then ends the run alone.
+#[derive(Clone)]
+struct Accepted {
+    attempt: u32,
+    call: NexusCall,
+    context: Context,
+    token: String,
+}
+
+/// Operations that are remembered; beyond it a cancel ends the run alone.
+const ACCEPTED_MAX: usize = 100_000;
 
 impl Calls {
     /// What is needed to make calls, as the operator allows them.
@@ -82,6 +96,7 @@ impl Calls {
             base,
             worker: format!("punctual.node.{}", config.node).into(),
             in_flight: Mutex::default(),
+            accepted: Mutex::default(),
             count: AtomicU64::new(0),
         })
     }
@@ -110,6 +125,10 @@ impl Calls {
     /// Who a callback's token speaks for; nothing if it is forged or over.
     pub(crate) fn verify(&self, token: &str, now: i64) -> Option<Claim> {
         self.signer.verify(token, CALLBACK, now).ok()
+    }
+
+    fn accepted(&self) -> MutexGuard<'_, BTreeMap<(Arc<str>, RunKey), Accepted>> {
+        self.accepted.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn in_flight(&self) -> MutexGuard<'_, BTreeMap<(Arc<str>, RunKey), InFlight>> {

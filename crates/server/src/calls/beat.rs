@@ -3,9 +3,10 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use punctual_engine::{Directive, Pulse};
+use punctual_engine::{CALLBACK_WORKER, CallbackEnd, Directive, Pulse};
 use punctual_store::RunKey;
 
+use super::Accepted;
 use crate::app::App;
 
 /// The pause between two beats, so that a call that takes its time to stop is not asked without end.
@@ -24,13 +25,7 @@ pub(super) async fn keep(app: Arc<App>, namespace: Arc<str>) {
             ours.map(|((_, run), call)| (*run, call.attempt)).collect()
         };
         for runs in in_flight.chunks(RUNS_MAX) {
-            let silent = |(run, attempt): &(RunKey, u32)| Pulse {
-                run: *run,
-                attempt: *attempt,
-                progress: None,
-                log: String::new(),
-            };
-            let pulses = runs.iter().map(silent).collect();
+            let pulses = runs.iter().map(|(run, attempt)| silent(*run, *attempt)).collect();
             // One group may wait for news; several take turns.
             let wait = if in_flight.len() > RUNS_MAX { Duration::ZERO } else { wait };
             let beat = app.engine.heartbeat(&namespace, &app.calls.worker, pulses, wait);
@@ -46,10 +41,48 @@ pub(super) async fn keep(app: Arc<App>, namespace: Arc<str>) {
                 }
             }
         }
+        pass_cancels_on(&app, &namespace).await;
         let pause = if in_flight.is_empty() { wait.min(Duration::from_secs(1)) } else { PAUSE };
         tokio::select! {
             () = tokio::time::sleep(pause) => {}
             () = app.stop() => return,
         }
     }
+}
+
+/// Operations that somebody wants stopped are told so, and their runs end; those that are over are forgotten.
+async fn pass_cancels_on(app: &Arc<App>, namespace: &Arc<str>) {
+    let accepted: Vec<(RunKey, u32)> = {
+        let accepted = app.calls.accepted();
+        let ours = accepted.iter().filter(|((of, _), _)| of == namespace);
+        ours.map(|((_, run), operation)| (*run, operation.attempt)).collect()
+    };
+    for runs in accepted.chunks(RUNS_MAX) {
+        let pulses = runs.iter().map(|(run, attempt)| silent(*run, *attempt)).collect();
+        let beat = app.engine.heartbeat(namespace, CALLBACK_WORKER, pulses, Duration::ZERO).await;
+        for answer in beat.unwrap_or_default() {
+            if matches!(answer.directive, Directive::GoOn { .. }) {
+                continue;
+            }
+            let operation = app.calls.accepted().remove(&(namespace.clone(), answer.run));
+            let wanted = matches!(answer.directive, Directive::Cancel { .. });
+            if let Some(operation) = operation.filter(|_| wanted) {
+                tokio::spawn(cancel(app.clone(), namespace.clone(), answer.run, operation));
+            }
+        }
+    }
+}
+
+async fn cancel(app: Arc<App>, namespace: Arc<str>, run: RunKey, operation: Accepted) {
+    let Accepted { call, context, token, .. } = operation;
+    if let Err(fault) = app.calls.caller.cancel_nexus(&call, &context, &token).await {
+        tracing::warn!(%run, %fault, "an operation could not be told that its run is cancelled");
+    }
+    if let Err(error) = app.engine.callback(&namespace, run, Err(CallbackEnd::Cancelled)).await {
+        tracing::warn!(%run, %error, "a cancelled run could not be closed; it ends by itself");
+    }
+}
+
+fn silent(run: RunKey, attempt: u32) -> Pulse {
+    Pulse { run, attempt, progress: None, log: String::new() }
 }

@@ -9,7 +9,7 @@ use punctual_core::Failure;
 use punctual_engine::{AttemptEnd, Claimed, EngineError, Pulse, Report};
 use punctual_store::RunKey;
 
-use super::{CALLBACK, InFlight};
+use super::{ACCEPTED_MAX, Accepted, CALLBACK, InFlight};
 use crate::app::App;
 use crate::convert::payload;
 use crate::convert::run::log_text;
@@ -55,7 +55,17 @@ pub(super) async fn perform(app: &Arc<App>, claimed: Claimed) {
     let context = context(app, &claimed);
     let end = app.calls.caller.call(&call, &context, signal).await;
     app.calls.in_flight().remove(&place);
+    let operation = match (&end, call) {
+        (End::Accepted { token: Some(token), .. }, Call::Nexus(call)) => {
+            Some(Accepted { attempt, call, context, token: token.clone() })
+        }
+        _ => None,
+    };
     record(app, &namespace, run, attempt, end).await;
+    let mut accepted = app.calls.accepted();
+    if let Some(operation) = operation.filter(|_| accepted.len() < ACCEPTED_MAX) {
+        accepted.insert(place, operation);
+    }
 }
 
 async fn record(app: &Arc<App>, namespace: &Arc<str>, run: RunKey, attempt: u32, end: End) {

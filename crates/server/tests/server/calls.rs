@@ -263,6 +263,40 @@ async fn a_nexus_operation_ends_by_its_callback() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_cancel_reaches_the_operation_that_was_taken_on() {
+    let started = answer("201 Created", "", r#"{"token": "t1", "state": "running"}"#);
+    let mut target = Target::answering(&[&started, &answer("202 Accepted", "", "")]).await;
+    let mut config = open();
+    config.worker_lease = jiff::SignedDuration::from_secs(1);
+    let mut bed = Bed::with(config).await;
+    let action = format!(
+        r#"{{ "nexus": {{ "endpoint": "http://{}", "service": "s", "operation": "o" }} }}"#,
+        target.address
+    );
+    create(&mut bed, "op", &action).await;
+    bed.trigger("op").await;
+    target.news.recv().await.unwrap();
+    let run = loop {
+        let asked = v1::ListRunsRequest { schedule_id: "op".into(), ..Default::default() };
+        let runs = bed.client.runs.list(asked).await.unwrap().into_inner().runs;
+        if let Some(run) = runs.into_iter().find(|run| run.worker_id == "punctual.callback") {
+            break run;
+        }
+        tokio::task::yield_now().await;
+    };
+    let asked = v1::CancelRunRequest { run_id: run.run_id, ..Default::default() };
+    bed.client.runs.cancel(asked).await.unwrap();
+
+    let cancel = target.news.recv().await.unwrap();
+
+    assert!(cancel.head.starts_with("POST /s/o/cancel"), "{}", cancel.head);
+    assert!(cancel.head.contains("t1"), "{}", cancel.head);
+    let run = ended(&mut bed, "op").await;
+    assert_eq!(run.outcome, v1::outcome::Word::Cancelled as i32);
+    bed.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_command_runs_where_it_is_allowed_and_dies_when_it_is_cancelled() {
     let mut bed = Bed::with(open()).await;
     let echo =

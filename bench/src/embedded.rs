@@ -46,6 +46,9 @@ pub fn run(only: Option<&str>) -> Result<()> {
     if wanted("backfill") {
         runtime.block_on(backfill::measure())?;
     }
+    if wanted("queue") {
+        crate::queue::alone(shuffled)?;
+    }
     // The last, since it takes the longest.
     if wanted("day") {
         runtime.block_on(day::measure())?;

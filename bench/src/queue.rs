@@ -32,6 +32,20 @@ pub fn run(only: Option<&str>) -> Result<()> {
     Ok(())
 }
 
+/// Our own side alone, from enqueue to completed, beside what SQLite itself can do.
+pub fn alone(ceiling: f64) -> Result<()> {
+    let mut ours = Punctual::start()?;
+    println!("queue, from enqueue to completed, each step durable:");
+    for (batch, workers) in [(1, 1), (1, 64), (100, 4), (500, 4)] {
+        let rate = ours.throughput(plan::Cell { batch, workers })?.rate();
+        let ratio = rate / ceiling;
+        println!(
+            "  batches of {batch:>3}, {workers:>2} workers: {rate:>7.0} runs/s, {ratio:.2} of the raw ceiling"
+        );
+    }
+    Ok(())
+}
+
 /// Prints the table and gives the best of each contender, in runs per second.
 fn throughput(contenders: &mut [Box<dyn Contender>], names: &[String]) -> Vec<Option<f64>> {
     // One row a cell, one place a contender, empty where it failed.

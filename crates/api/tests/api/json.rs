@@ -61,6 +61,8 @@ pub(crate) fn full_schedule() -> Value {
                     "non_retryable": ["card_declined"],
                 },
                 "timeouts": { "start_to_close": "600s", "schedule_to_close": "3600s", "heartbeat": "30s" },
+                "priority": -5,
+                "key": "customer-7",
             },
             "run_id_base": "nightly",
         },

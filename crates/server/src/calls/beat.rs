@@ -6,7 +6,7 @@ use std::time::Duration;
 use punctual_engine::{CALLBACK_WORKER, CallbackEnd, Directive, Pulse};
 use punctual_store::RunKey;
 
-use super::Accepted;
+use super::{Accepted, InFlight};
 use crate::app::App;
 
 /// The pause between two beats, so that a call that takes its time to stop is not asked without end.
@@ -34,9 +34,11 @@ pub(super) async fn keep(app: Arc<App>, namespace: Arc<str>) {
                 () = app.stop() => return,
             };
             let calls = app.calls.in_flight();
-            for answer in answers {
+            for (answer, (_, attempt)) in answers.iter().zip(runs) {
                 let stops = !matches!(answer.directive, Directive::GoOn { .. });
-                if let Some(call) = calls.get(&(namespace.clone(), answer.run)).filter(|_| stops) {
+                // The run may be in its next attempt by now, which nobody asked about.
+                let same = |call: &&InFlight| stops && call.attempt == *attempt;
+                if let Some(call) = calls.get(&(namespace.clone(), answer.run)).filter(same) {
                     call.stopper.stop();
                 }
             }
@@ -60,11 +62,15 @@ async fn pass_cancels_on(app: &Arc<App>, namespace: &Arc<str>) {
     for runs in accepted.chunks(RUNS_MAX) {
         let pulses = runs.iter().map(|(run, attempt)| silent(*run, *attempt)).collect();
         let beat = app.engine.heartbeat(namespace, CALLBACK_WORKER, pulses, Duration::ZERO).await;
-        for answer in beat.unwrap_or_default() {
+        for (answer, (_, attempt)) in beat.unwrap_or_default().into_iter().zip(runs) {
             if matches!(answer.directive, Directive::GoOn { .. }) {
                 continue;
             }
-            let operation = app.calls.accepted().remove(&(namespace.clone(), answer.run));
+            let place = (namespace.clone(), answer.run);
+            let mut accepted = app.calls.accepted();
+            let same = accepted.get(&place).is_some_and(|operation| operation.attempt == *attempt);
+            let operation = if same { accepted.remove(&place) } else { None };
+            drop(accepted);
             let wanted = matches!(answer.directive, Directive::Cancel { .. });
             if let Some(operation) = operation.filter(|_| wanted) {
                 tokio::spawn(cancel(app.clone(), namespace.clone(), answer.run, operation));

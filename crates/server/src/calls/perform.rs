@@ -54,7 +54,13 @@ pub(super) async fn perform(app: &Arc<App>, claimed: Claimed) {
     app.calls.in_flight().insert(place.clone(), InFlight { attempt, stopper });
     let context = context(app, &claimed);
     let end = app.calls.caller.call(&call, &context, signal).await;
-    app.calls.in_flight().remove(&place);
+    {
+        let mut in_flight = app.calls.in_flight();
+        // The next attempt may be here already, if this one was given up.
+        if in_flight.get(&place).is_some_and(|call| call.attempt == attempt) {
+            in_flight.remove(&place);
+        }
+    }
     let operation = match (&end, call) {
         (End::Accepted { token: Some(token), .. }, Call::Nexus(call)) => {
             Some(Accepted { attempt, call, context, token: token.clone() })

@@ -78,7 +78,7 @@ impl Desk {
     pub(crate) async fn recover(&self) -> Result<usize, StoreError> {
         let (mut after, mut count) = (None, 0);
         loop {
-            let page = self.store.live_runs(after, 1_000).await?;
+            let page = self.store.live_runs(Default::default(), after, 1_000).await?;
             let Some(last) = page.last() else { break };
             after = Some(last.made.run);
             count += page.len();

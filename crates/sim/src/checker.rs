@@ -96,7 +96,7 @@ pub fn check_quiet(world: &World) -> Result<(), Violation> {
         check_alive(world, *tree, tale)?;
     }
     let began = world.healed_at.unwrap_or(world.now);
-    let mut left = at_once(world.store.live_runs(None, usize::MAX)).into_iter();
+    let mut left = at_once(world.store.live_runs(Default::default(), None, usize::MAX)).into_iter();
     match left.find(|run| run.made.created_at < began) {
         Some(run) => broken("nothing is stuck", format!("a run is left behind: {run:?}")),
         None => Ok(()),

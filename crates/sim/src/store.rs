@@ -9,9 +9,9 @@ use jiff::{SignedDuration, Timestamp};
 use punctual_core::{Entry, StartId};
 use punctual_store::memory::Memory;
 use punctual_store::{
-    Batch, Claim, Expected, Lease, LiveRun, NewQueue, NodeId, Page, Queue, QueueDepth, QueueKey,
-    QueueSettings, Reply, Retention, RunDetails, RunKey, RunQuery, ScheduleQuery, ShardId, Store, StoreError,
-    StoredRun, StoredTree, Taken, TreeKey, TreeRef, Unit,
+    Batch, Beat, Claim, Expected, Keeper, Kept, Lease, Listener, LiveRun, NewQueue, News, NodeId, Page,
+    Queue, QueueDepth, QueueKey, QueueSettings, Reply, Retention, Roster, RunDetails, RunKey, RunQuery,
+    ScheduleQuery, ShardId, Store, StoreError, StoredRun, StoredTree, Taken, TreeKey, TreeRef, Unit,
 };
 
 /// A database that answers at once; the world around it makes it slow and unreliable.
@@ -88,6 +88,18 @@ impl Store for SimulatedStore {
         self.memory.shards()
     }
 
+    fn is_shared(&self) -> bool {
+        self.memory.is_shared()
+    }
+
+    fn listen(&self) -> Option<Listener> {
+        self.memory.listen()
+    }
+
+    fn tell(&self, news: News) {
+        self.memory.tell(news);
+    }
+
     fn commit(&self, batch: Batch) -> Reply<'_, Vec<Result<(), StoreError>>> {
         Box::pin(std::future::ready(Ok(self.commit_now(&batch))))
     }
@@ -97,6 +109,11 @@ impl Store for SimulatedStore {
         acquire(shard: ShardId, node: NodeId, ttl: SignedDuration) -> Option<Lease>;
         renew(lease: Lease, ttl: SignedDuration) -> Lease;
         release(lease: Lease) -> ();
+        beat(beat: Beat) -> Roster;
+        roster() -> Roster;
+        strike(node: NodeId, leaves: bool) -> ();
+        drain(node: NodeId, draining: bool) -> bool;
+        keep(runs: Vec<RunKey>, keeper: Keeper) -> ();
         reserve(count: u32) -> i64;
         load(trees: Vec<TreeRef>) -> Vec<Option<StoredTree>>;
         timers(shard: ShardId, after: Option<TreeKey>, count: usize) -> Vec<(TreeKey, Option<Timestamp>)>;
@@ -108,7 +125,7 @@ impl Store for SimulatedStore {
         queue_depth(queue: QueueKey) -> QueueDepth;
         update_queue(queue: QueueKey, settings: QueueSettings) -> Option<Queue>;
         claim(claim: Claim) -> Taken;
-        live_runs(after: Option<RunKey>, count: usize) -> Vec<LiveRun>;
+        live_runs(kept: Kept, after: Option<RunKey>, count: usize) -> Vec<LiveRun>;
         load_runs(runs: Vec<RunKey>) -> Vec<Option<StoredRun>>;
         closed_run(tree: TreeKey, start: StartId) -> Option<RunKey>;
         runs(query: RunQuery) -> Page<StoredRun>;

@@ -91,7 +91,7 @@ impl Plan {
                 let write = tree_write(first_tree + place, expected, None, state.clone());
                 Unit { tree: Some(TreeWrite { definition, ..write }), runs: Vec::new(), request: None }
             });
-            for answer in store.commit(Batch { units: units.collect() }).await? {
+            for answer in store.commit(Batch::of(units.collect())).await? {
                 answer?;
             }
         }
@@ -162,7 +162,7 @@ async fn measure_store(
             let write = tree_write(tree, Expected::At(Sequence(sequence)), epoch, plan.state.clone());
             Unit { tree: Some(write), runs: vec![RunWrite::Insert(made)], request: None }
         });
-        Batch { units: units.collect() }
+        Batch::of(units.collect())
     };
     let begun = Instant::now();
     let mut waiting = VecDeque::new();

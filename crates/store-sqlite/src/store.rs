@@ -5,9 +5,9 @@ use std::sync::Arc;
 use jiff::{SignedDuration, Timestamp};
 use punctual_core::{Entry, StartId};
 use punctual_store::{
-    Batch, Claim, Lease, LiveRun, NewQueue, NodeId, Page, Queue, QueueDepth, QueueKey, QueueSettings, Reply,
-    Retention, RunDetails, RunKey, RunQuery, ScheduleQuery, ShardId, Store, StoreError, StoredRun,
-    StoredTree, Taken, TreeKey, TreeRef,
+    Batch, Beat, Claim, Keeper, Kept, Lease, Listener, LiveRun, NewQueue, News, NodeId, Page, Queue,
+    QueueDepth, QueueKey, QueueSettings, Reply, Retention, Roster, RunDetails, RunKey, RunQuery,
+    ScheduleQuery, ShardId, Store, StoreError, StoredRun, StoredTree, Taken, TreeKey, TreeRef,
 };
 use rusqlite::Connection;
 use tokio::sync::mpsc::Sender;
@@ -86,6 +86,37 @@ impl Store for Sqlite {
         self.write(ONE_ROW, move |writer| Ok(Ok(writer.release(&lease)?)))
     }
 
+    fn is_shared(&self) -> bool {
+        false
+    }
+
+    /// Nobody else is there: the file has one process.
+    fn beat(&self, _beat: Beat) -> Reply<'_, Roster> {
+        self.roster()
+    }
+
+    fn roster(&self) -> Reply<'_, Roster> {
+        self.write(ONE_ROW, move |writer| Ok(Ok(writer.roster())))
+    }
+
+    fn strike(&self, _node: NodeId, _leaves: bool) -> Reply<'_, ()> {
+        Box::pin(std::future::ready(Ok(())))
+    }
+
+    fn drain(&self, _node: NodeId, _draining: bool) -> Reply<'_, bool> {
+        Box::pin(std::future::ready(Ok(false)))
+    }
+
+    fn keep(&self, _runs: Vec<RunKey>, _keeper: Keeper) -> Reply<'_, ()> {
+        Box::pin(std::future::ready(Ok(())))
+    }
+
+    fn listen(&self) -> Option<Listener> {
+        None
+    }
+
+    fn tell(&self, _news: News) {}
+
     fn reserve(&self, count: u32) -> Reply<'_, i64> {
         self.write(ONE_ROW, move |writer| Ok(Ok(writer.reserve(count)?)))
     }
@@ -158,7 +189,7 @@ impl Store for Sqlite {
         self.write(weight, move |writer| Ok(Ok(writer.claim(&claim)?)))
     }
 
-    fn live_runs(&self, after: Option<RunKey>, count: usize) -> Reply<'_, Vec<LiveRun>> {
+    fn live_runs(&self, _kept: Kept, after: Option<RunKey>, count: usize) -> Reply<'_, Vec<LiveRun>> {
         self.read(move |connection| reader::live_runs(connection, after, count))
     }
 

@@ -5,7 +5,7 @@ use std::sync::{Arc, LazyLock};
 use jiff::Timestamp;
 use punctual_core::{Origin, Outcome, RequestKey, StartId, StopKind};
 use punctual_store::{
-    Closing, Lifespan, LiveRun, LiveState, NewRun, QueueKey, RunKey, StoreError, StoredRun, TreeKey,
+    Closing, Keeper, Lifespan, LiveRun, LiveState, NewRun, QueueKey, RunKey, StoreError, StoredRun, TreeKey,
 };
 use rusqlite::types::{FromSql, FromSqlError, FromSqlResult, ToSql, ToSqlOutput, Value, ValueRef};
 use rusqlite::{Row, RowIndex};
@@ -177,7 +177,7 @@ pub(crate) fn live_run(row: &Row<'_>) -> Result<LiveRun, Fault> {
         2 => Some(StopKind::Terminate),
         _ => return Err(odd("its stop is unknown")),
     };
-    Ok(LiveRun { made, attempt: row.get(6)?, state, stop, failure: row.get(12)? })
+    Ok(LiveRun { made, attempt: row.get(6)?, state, stop, failure: row.get(12)?, keeper: Keeper::default() })
 }
 
 /// The key of a run. Most have none, and share it.

@@ -38,7 +38,7 @@ async fn declare(store: &Sqlite, settings: QueueSettings) -> QueueKey {
 
 async fn commit(store: &Sqlite, runs: Vec<RunWrite>) {
     let unit = Unit { tree: None, runs, request: None };
-    let answers = store.commit(Batch { units: vec![unit] }).await.expect("the store answers");
+    let answers = store.commit(Batch::of(vec![unit])).await.expect("the store answers");
     assert_eq!(answers, [Ok(())]);
 }
 
@@ -71,7 +71,8 @@ async fn a_copy_under_load_holds_a_prefix_of_what_was_answered() {
                 )
                 .await;
                 let now = Timestamp::UNIX_EPOCH;
-                let claim = Claim { queue, worker: "worker".into(), runs_max: 2, now };
+                let claim =
+                    Claim { queue, worker: "worker".into(), runs_max: 2, now, keeper: Default::default() };
                 assert_eq!(store.claim(claim).await.map(|taken| taken.runs.len()), Ok(2));
                 next += 5;
                 answered.store(next, Ordering::Relaxed);
@@ -92,7 +93,7 @@ async fn a_copy_under_load_holds_a_prefix_of_what_was_answered() {
         assert!(store.backup(&copy).await.is_err(), "what exists is not touched");
 
         let copied = open(&copy);
-        let live = copied.live_runs(None, usize::MAX).await.expect("the copy answers");
+        let live = copied.live_runs(Default::default(), None, usize::MAX).await.expect("the copy answers");
         let keys: Vec<i64> = live.iter().map(|run| run.made.run.0 - first).collect();
         assert_eq!(keys, (0..keys.len() as i64).collect::<Vec<_>>(), "nothing in between is missing");
         assert!(keys.len() as i64 >= before, "{before} were answered, {} are there", keys.len());
@@ -114,7 +115,13 @@ async fn an_inspection_tells_what_is_wrong() {
     let store = open(&path);
     let queue = declare(&store, limits()).await;
     commit(&store, (1_000..1_020).map(|run| RunWrite::Insert(new_run(run, queue))).collect()).await;
-    let claim = Claim { queue, worker: "worker".into(), runs_max: 5, now: Timestamp::UNIX_EPOCH };
+    let claim = Claim {
+        queue,
+        worker: "worker".into(),
+        runs_max: 5,
+        now: Timestamp::UNIX_EPOCH,
+        keeper: Default::default(),
+    };
     store.claim(claim).await.expect("the store answers");
     let fine = store.inspect().await.expect("the store answers");
     assert_eq!((fine.ready, fine.backing_off, fine.running, fine.closed), (15, 0, 5, 0));

@@ -46,7 +46,7 @@ async fn fill(path: &Path, runs: i64) -> QueueKey {
 async fn claim(store: &Sqlite, queue: QueueKey, clock: &mut i64) -> Taken {
     *clock += 100;
     let now = NOW + SignedDuration::from_secs(*clock);
-    let claim = Claim { queue, worker: "worker".into(), runs_max: CLAIMED, now };
+    let claim = Claim { queue, worker: "worker".into(), runs_max: CLAIMED, now, keeper: Default::default() };
     store.claim(claim).await.expect("the store answers")
 }
 
@@ -62,7 +62,7 @@ async fn cost(store: &Sqlite, queue: QueueKey, clock: &mut i64) -> (u64, u64) {
         let close = |run: RunKey| RunWrite::Close { run, attempt: Some(1), closing: closing.clone() };
         let runs = taken.runs.iter().map(|run| close(run.made.run)).collect();
         let unit = Unit { tree: None, runs, request: None };
-        let answers = store.commit(Batch { units: vec![unit] }).await.expect("the store answers");
+        let answers = store.commit(Batch::of(vec![unit])).await.expect("the store answers");
         assert_eq!(answers, [Ok(())]);
         costs.1.push(store.steps().await.expect("the store answers"));
     }
@@ -134,7 +134,7 @@ async fn a_plain_queue_writes_no_row_of_limits() {
         body: [].into(),
     };
     let unit = Unit { tree: None, runs: vec![RunWrite::Insert(made)], request: None };
-    assert_eq!(store.commit(Batch { units: vec![unit] }).await, Ok(vec![Ok(())]));
+    assert_eq!(store.commit(Batch::of(vec![unit])).await, Ok(vec![Ok(())]));
     let mut clock = 0;
     let (claim, ends) = cost(&store, queue, &mut clock).await;
     // The bare work for each run is about this much; what limits would add is more.

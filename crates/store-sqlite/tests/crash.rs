@@ -41,7 +41,7 @@ async fn commit_for_ever(path: &Path) -> Result<(), StoreError> {
         if loaded.is_none() {
             let expected = Expected::New { key: ScheduleKey::new("n", &tree.to_string()), replaces: None };
             let unit = Unit { tree: Some(write(tree, expected, 1)), runs: Vec::new(), request: None };
-            store.commit(Batch { units: vec![unit] }).await?.remove(0)?;
+            store.commit(Batch::of(vec![unit])).await?.remove(0)?;
         }
         sequences.push(loaded.map_or(1, |stored| stored.sequence.0));
     }
@@ -63,7 +63,7 @@ async fn commit_for_ever(path: &Path) -> Result<(), StoreError> {
             let tree = Some(write(tree, Expected::At(Sequence(*sequence)), sequence + 1));
             Unit { tree, runs: vec![RunWrite::Insert(made)], request: None }
         });
-        for answer in store.commit(Batch { units: units.collect() }).await? {
+        for answer in store.commit(Batch::of(units.collect())).await? {
             answer?;
         }
         sequences.iter_mut().for_each(|sequence| *sequence += 1);
@@ -101,7 +101,7 @@ async fn no_answered_commit_is_lost_by_a_kill() {
         let store = Sqlite::open(&path, Options::default()).expect("the file is whole");
         let refs = (1..=SCHEDULES).map(|tree| TreeRef::Key(TreeKey(tree))).collect();
         let trees = store.load(refs).await.expect("the store answers");
-        let live = store.live_runs(None, usize::MAX).await.expect("the store answers");
+        let live = store.live_runs(Default::default(), None, usize::MAX).await.expect("the store answers");
         let sequences: Vec<u64> =
             trees.into_iter().map(|tree| tree.expect("it was made").sequence.0).collect();
         assert!(sequences[0] >= last, "{last} was answered, {} is there", sequences[0]);

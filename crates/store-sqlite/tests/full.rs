@@ -42,7 +42,7 @@ fn batch(first: i64) -> Batch {
         };
         Unit { tree: None, runs: vec![RunWrite::Insert(made)], request: None }
     };
-    Batch { units: vec![unit(first), unit(first + 1)] }
+    Batch::of(vec![unit(first), unit(first + 1)])
 }
 
 #[tokio::test]
@@ -70,7 +70,7 @@ async fn the_store_recovers_when_there_is_room_again() {
     assert!(matches!(&refusal, StoreError::Unavailable { reason } if reason.contains("full")), "{refusal}");
     for _ in 0..5 {
         assert!(store.commit(batch(written + 1)).await.is_err(), "it is still full");
-        let live = store.live_runs(None, usize::MAX).await.expect("it can still be read");
+        let live = store.live_runs(Default::default(), None, usize::MAX).await.expect("it can still be read");
         assert_eq!(live.len() as i64, written, "nothing is half written");
     }
     assert_eq!(store.queue_depth(QueueKey(1)).await.map(|depth| depth.ready), Ok(written as u64));
@@ -81,6 +81,6 @@ async fn the_store_recovers_when_there_is_room_again() {
     assert!(answers.iter().all(Result::is_ok));
     drop(store);
     let store = Sqlite::open(&path, Options::default()).expect("the file is whole");
-    let live = store.live_runs(None, usize::MAX).await.expect("the store answers");
+    let live = store.live_runs(Default::default(), None, usize::MAX).await.expect("the store answers");
     assert_eq!(live.len() as i64, written + 2);
 }

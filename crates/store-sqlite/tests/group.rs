@@ -25,7 +25,7 @@ fn insert(run: i64) -> Batch {
         not_before: None,
         body: [1; 50].into(),
     };
-    Batch { units: vec![Unit { tree: None, runs: vec![RunWrite::Insert(made)], request: None }] }
+    Batch::of(vec![Unit { tree: None, runs: vec![RunWrite::Insert(made)], request: None }])
 }
 
 /// Makes the database itself refuse some runs, as a fault that no check can foresee would.
@@ -62,7 +62,7 @@ async fn a_bad_request_hurts_only_itself() {
         }
 
         assert_eq!(refused, bad);
-        let live = store.live_runs(None, usize::MAX).await.expect("the store answers");
+        let live = store.live_runs(Default::default(), None, usize::MAX).await.expect("the store answers");
         assert_eq!(live.len(), 40 - bad.len());
         assert_eq!(store.queue_depth(QueueKey(1)).await.map(|depth| depth.ready), Ok(live.len() as u64));
     }
@@ -79,7 +79,7 @@ async fn what_was_accepted_is_finished() {
     }
     drop(store);
 
-    let live = open(&path).live_runs(None, usize::MAX).await.expect("the store answers");
+    let live = open(&path).live_runs(Default::default(), None, usize::MAX).await.expect("the store answers");
     assert_eq!(live.len(), 100);
 }
 

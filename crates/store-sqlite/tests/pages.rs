@@ -15,7 +15,7 @@ const SCHEDULES: i64 = 25_000;
 const NOW: Timestamp = Timestamp::UNIX_EPOCH;
 
 async fn commit(store: &Sqlite, units: impl Iterator<Item = Unit>) {
-    let answers = store.commit(Batch { units: units.collect() }).await.expect("the store answers");
+    let answers = store.commit(Batch::of(units.collect())).await.expect("the store answers");
     assert!(answers.iter().all(Result::is_ok));
 }
 

@@ -83,7 +83,7 @@ async fn version_1_is_upgraded_in_place() {
     let described = QueueSettings { description: "for reports".into(), ..QueueSettings::default() };
     assert_eq!((&queues[1].made.settings, &*queues[1].made.name), (&described, "work"));
     assert_eq!(queues[0].made.settings, QueueSettings::default());
-    let live = store.live_runs(None, 99).await.expect("the store answers");
+    let live = store.live_runs(Default::default(), None, 99).await.expect("the store answers");
     let states: Vec<&LiveState> = live.iter().map(|run| &run.state).collect();
     let backs_off = LiveState::BackingOff { not_before: at(77 * SECOND) };
     let runs = LiveState::Running { worker: "worker".into(), started_at: at(78 * SECOND) };
@@ -114,14 +114,20 @@ async fn version_1_is_upgraded_in_place() {
     assert_eq!((inspection.closed, inspection.ledger, inspection.without_timer), (2, 1, vec![TreeKey(10)]));
 
     // The work goes on: by the time it was made, also with new runs and new limits.
-    let claim = |runs_max| Claim { queue: QueueKey(1), worker: "new".into(), runs_max, now: at(99 * SECOND) };
+    let claim = |runs_max| Claim {
+        queue: QueueKey(1),
+        worker: "new".into(),
+        runs_max,
+        now: at(99 * SECOND),
+        keeper: Default::default(),
+    };
     let taken = store.claim(claim(1)).await.expect("the store answers").runs;
     assert_eq!(taken[0].made.run, RunKey(21), "the one made first");
     let limits = QueueSettings { key_concurrency_max: Some(3), ..described };
     store.update_queue(QueueKey(1), limits).await.expect("the store answers").expect("it is there");
     let writes = vec![RunWrite::Release { run: RunKey(22) }, insert(100, 1, "b"), insert(101, 1, "")];
     let unit = punctual_store::Unit { tree: None, runs: writes, request: None };
-    let answers = store.commit(punctual_store::Batch { units: vec![unit] }).await.expect("the store answers");
+    let answers = store.commit(punctual_store::Batch::of(vec![unit])).await.expect("the store answers");
     assert_eq!(answers, [Ok(())]);
     let taken = store.claim(claim(9)).await.expect("the store answers").runs;
     let keys: Vec<i64> = taken.iter().map(|run| run.made.run.0).collect();

@@ -31,7 +31,7 @@ async fn queue(store: &Sqlite) -> Result<QueueKey, StoreError> {
 }
 
 fn claim(queue: QueueKey, worker: &str, runs_max: usize) -> Claim {
-    Claim { queue, worker: worker.into(), runs_max, now: Timestamp::UNIX_EPOCH }
+    Claim { queue, worker: worker.into(), runs_max, now: Timestamp::UNIX_EPOCH, keeper: Default::default() }
 }
 
 /// What the child does until it is killed: inserts and claims, and says how much it got after each answer.
@@ -53,7 +53,7 @@ async fn claim_for_ever(path: &Path) -> Result<(), StoreError> {
             body: [0; 50].into(),
         };
         let unit = Unit { tree: None, runs: vec![RunWrite::Insert(made)], request: None };
-        store.commit(Batch { units: vec![unit] }).await?.remove(0)?;
+        store.commit(Batch::of(vec![unit])).await?.remove(0)?;
         let taken = store.claim(claim(queue, "worker", 2)).await?;
         eprintln!("{}", taken.runs.len());
     }
@@ -86,7 +86,7 @@ async fn no_limit_is_exceeded_because_of_a_kill() {
     let store = Sqlite::open(&path, Options::default()).expect("the file is whole");
     let queue = queue(&store).await.expect("the store answers");
     let running = async || -> Vec<String> {
-        let live = store.live_runs(None, usize::MAX).await.expect("the store answers");
+        let live = store.live_runs(Default::default(), None, usize::MAX).await.expect("the store answers");
         let running = live.into_iter().filter(|run| matches!(run.state, LiveState::Running { .. }));
         running.map(|run| run.made.key.to_string()).collect()
     };

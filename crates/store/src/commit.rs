@@ -6,7 +6,7 @@ use jiff::Timestamp;
 use punctual_core::{Entry, ScheduleKey, StopKind};
 
 use crate::Bytes;
-use crate::key::{Epoch, QueueKey, RunKey, Sequence, ShardId, TreeKey};
+use crate::key::{Epoch, Keeper, QueueKey, RunKey, Sequence, ShardId, TreeKey};
 use crate::query::Lifespan;
 use crate::run::{Closing, NewRun};
 
@@ -15,6 +15,15 @@ use crate::run::{Closing, NewRun};
 pub struct Batch {
     /// Written in this order.
     pub units: Vec<Unit>,
+    /// Who looks after the runs that are made, or wait for another attempt, by it.
+    pub keeper: Keeper,
+}
+
+impl Batch {
+    /// Units whose runs nobody else could look after.
+    pub fn of(units: Vec<Unit>) -> Batch {
+        Batch { units, keeper: Keeper::default() }
+    }
 }
 
 /// What is written wholly or not at all: at most one schedule, and the runs that begin, end or change with it.

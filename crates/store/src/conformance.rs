@@ -7,6 +7,7 @@ mod support;
 mod commit;
 mod names;
 mod lease;
+mod roster;
 mod timers;
 mod ledger;
 mod runs;
@@ -58,6 +59,7 @@ pub async fn exercise(subject: &impl Subject) {
     commit::exercise(subject).await;
     names::exercise(subject).await;
     lease::exercise(subject).await;
+    roster::exercise(subject).await;
     timers::exercise(subject).await;
     ledger::exercise(subject).await;
     runs::exercise(subject).await;

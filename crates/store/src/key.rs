@@ -48,6 +48,13 @@ number!(
     u64
 );
 
+number!(
+    /// The node that looks after a run: its leases, its deadlines. Each process that shares a database draws one, and none is
+    /// drawn twice; 0 where nobody shares.
+    Keeper,
+    i64
+);
+
 /// One running server process.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct NodeId(pub Arc<str>);

@@ -15,6 +15,7 @@ mod tree;
 mod run;
 mod queue;
 mod lease;
+mod roster;
 mod query;
 pub mod record;
 pub mod memory;
@@ -27,18 +28,23 @@ use std::sync::Arc;
 
 use jiff::{SignedDuration, Timestamp};
 use punctual_core::{Entry, StartId};
+use tokio::sync::mpsc;
 
 pub use commit::{Batch, Expected, RunRequest, RunWrite, TreeView, TreeWrite, Unit};
 pub use error::{Conflict, StoreError};
-pub use key::{Epoch, NodeId, QueueKey, RunKey, Sequence, ShardId, TreeKey};
+pub use key::{Epoch, Keeper, NodeId, QueueKey, RunKey, Sequence, ShardId, TreeKey};
 pub use lease::Lease;
 pub use query::{Lifespan, Page, Retention, RunFilter, RunQuery, ScheduleQuery};
 pub use queue::{NewQueue, Queue, QueueDepth, QueueSettings, Rate};
+pub use roster::{Beat, Kept, News, NodeSeen, Roster};
 pub use run::{Claim, Closing, LiveRun, LiveState, NewRun, RunDetails, StoredRun, Taken};
 pub use tree::{StoredTree, TreeRef};
 
 /// Bytes that a store keeps and never looks into.
 pub type Bytes = Arc<[u8]>;
+
+/// What other nodes tell, as it comes.
+pub type Listener = mpsc::UnboundedReceiver<News>;
 
 /// An answer that takes a while.
 pub type Reply<'a, T> = Pin<Box<dyn Future<Output = Result<T, StoreError>> + Send + 'a>>;
@@ -60,6 +66,49 @@ pub trait Store: Send + Sync + 'static {
 
     /// Gives a shard up, so that another node need not wait; harmless if it was lost.
     fn release(&self, lease: Lease) -> Reply<'_, ()>;
+
+    /// Makes many leases last longer at once; each has its own answer, in order.
+    fn renew_all(
+        &self,
+        leases: Vec<Lease>,
+        ttl: SignedDuration,
+    ) -> Reply<'_, Vec<Result<Lease, StoreError>>> {
+        Box::pin(async move {
+            let mut answers = Vec::with_capacity(leases.len());
+            for lease in leases {
+                match self.renew(lease, ttl).await {
+                    Err(error @ StoreError::Unavailable { .. }) => return Err(error),
+                    answer => answers.push(answer),
+                }
+            }
+            Ok(answers)
+        })
+    }
+
+    /// Whether other processes may use the database at the same time.
+    fn is_shared(&self) -> bool;
+
+    /// A node tells that it is alive, and hears who else is.
+    fn beat(&self, beat: Beat) -> Reply<'_, Roster>;
+
+    /// Everybody who is there, for those who only look.
+    fn roster(&self) -> Reply<'_, Roster>;
+
+    /// Strikes a node off the roster: itself when it leaves, or another one whose time is over (harmless if it is not, unless
+    /// `leaves`). What it held is free at once.
+    fn strike(&self, node: NodeId, leaves: bool) -> Reply<'_, ()>;
+
+    /// Asks a node to give its shards to others, or to take some again. False if there is no such node.
+    fn drain(&self, node: NodeId, draining: bool) -> Reply<'_, bool>;
+
+    /// From now on this node looks after these live runs; those that have ended are passed over.
+    fn keep(&self, runs: Vec<RunKey>, keeper: Keeper) -> Reply<'_, ()>;
+
+    /// What other nodes tell from now on; one's own news may come back. Nothing where nobody shares the database.
+    fn listen(&self) -> Option<Listener>;
+
+    /// Tells other nodes something soon. It may get lost with this process, and is told once for many of the same.
+    fn tell(&self, news: News);
 
     /// Keys that nobody else will get: the first of a block of this many.
     fn reserve(&self, count: u32) -> Reply<'_, i64>;
@@ -112,7 +161,7 @@ pub trait Store: Send + Sync + 'static {
     fn claim(&self, claim: Claim) -> Reply<'_, Taken>;
 
     /// Runs that have not ended, by ascending key, after one of them.
-    fn live_runs(&self, after: Option<RunKey>, count: usize) -> Reply<'_, Vec<LiveRun>>;
+    fn live_runs(&self, kept: Kept, after: Option<RunKey>, count: usize) -> Reply<'_, Vec<LiveRun>>;
 
     /// Runs by key, in the order asked for.
     fn load_runs(&self, runs: Vec<RunKey>) -> Reply<'_, Vec<Option<StoredRun>>>;

@@ -2,6 +2,7 @@
 
 mod claim;
 mod retire;
+mod roster;
 
 use std::collections::BTreeMap;
 use std::ops::Bound;
@@ -9,12 +10,14 @@ use std::sync::{Arc, Mutex, MutexGuard};
 
 use jiff::{SignedDuration, Timestamp};
 use punctual_core::{Entry, Outcome, ScheduleKey, StartId};
+use tokio::sync::mpsc;
 
 use crate::{
-    Batch, Claim, Closing, Conflict, Epoch, Expected, Lease, Lifespan, LiveRun, LiveState, NewQueue, NewRun,
-    NodeId, Page, Queue, QueueDepth, QueueKey, QueueSettings, Reply, Retention, RunDetails, RunFilter,
-    RunKey, RunQuery, RunRequest, RunWrite, ScheduleQuery, Sequence, ShardId, Store, StoreError, StoredRun,
-    StoredTree, Taken, TreeKey, TreeRef, TreeView, TreeWrite, Unit,
+    Batch, Beat, Claim, Closing, Conflict, Epoch, Expected, Keeper, Kept, Lease, Lifespan, Listener, LiveRun,
+    LiveState, NewQueue, NewRun, News, NodeId, NodeSeen, Page, Queue, QueueDepth, QueueKey, QueueSettings,
+    Reply, Retention, Roster, RunDetails, RunFilter, RunKey, RunQuery, RunRequest, RunWrite, ScheduleQuery,
+    Sequence, ShardId, Store, StoreError, StoredRun, StoredTree, Taken, TreeKey, TreeRef, TreeView,
+    TreeWrite, Unit,
 };
 
 /// A store in memory, with a clock that is moved by hand.
@@ -51,6 +54,8 @@ struct Inner {
     /// The place of each run among those that wait, by the settings under which it was made.
     ranks: BTreeMap<RunKey, i64>,
     secret: Option<[u8; 32]>,
+    nodes: BTreeMap<NodeId, NodeSeen>,
+    listeners: Vec<mpsc::UnboundedSender<News>>,
 }
 
 impl Memory {
@@ -67,7 +72,7 @@ impl Memory {
     /// Writes a batch at once, for those who cannot wait for an answer.
     pub fn commit_now(&self, batch: &Batch) -> Vec<Result<(), StoreError>> {
         let mut inner = self.lock();
-        batch.units.iter().map(|unit| inner.commit(unit)).collect()
+        batch.units.iter().map(|unit| inner.commit(unit, batch.keeper)).collect()
     }
 
     /// Reads schedules at once.
@@ -100,7 +105,7 @@ impl Inner {
     }
 
     /// Checks everything, then writes everything.
-    fn commit(&mut self, unit: &Unit) -> Result<(), StoreError> {
+    fn commit(&mut self, unit: &Unit, keeper: Keeper) -> Result<(), StoreError> {
         if let Some(write) = &unit.tree {
             self.check_tree(write)?;
         }
@@ -120,9 +125,13 @@ impl Inner {
         }
         if let Some(write) = &unit.tree {
             self.write_tree(write);
+            if write.epoch.is_none() {
+                let (shard, tree, due_time) = (write.shard, write.tree, write.due_time);
+                self.tell(&News::Tree { shard, tree, due_time });
+            }
         }
         for write in &unit.runs {
-            self.write_run(write);
+            self.write_run(write, keeper);
         }
         Ok(())
     }
@@ -233,7 +242,7 @@ impl Inner {
         }
     }
 
-    fn write_run(&mut self, write: &RunWrite) {
+    fn write_run(&mut self, write: &RunWrite, keeper: Keeper) {
         match write {
             RunWrite::Insert(made) => {
                 let state = match made.not_before {
@@ -246,13 +255,15 @@ impl Inner {
                 if made.not_before.is_none() {
                     self.queue_up(made.queue, &made.key);
                 }
-                let live = LiveRun { made: made.clone(), attempt: 0, state, stop: None, failure: None };
+                let live =
+                    LiveRun { made: made.clone(), attempt: 0, state, stop: None, failure: None, keeper };
                 self.live.insert(made.run, live);
             }
             RunWrite::Retry { run, not_before, failure, .. } => {
                 if let Some(live) = self.live.get_mut(run) {
                     live.state = LiveState::BackingOff { not_before: *not_before };
                     live.failure = Some(failure.clone());
+                    live.keeper = keeper;
                 }
             }
             RunWrite::Release { run } => {
@@ -317,6 +328,14 @@ impl Inner {
     }
 }
 
+fn is_kept(kept: &Kept, by: Keeper) -> bool {
+    match kept {
+        Kept::ByAnybody => true,
+        Kept::By(keeper) => by == *keeper,
+        Kept::ByNoneOf(keepers) => !keepers.contains(&by),
+    }
+}
+
 fn is_wanted(query: &RunQuery, run: &StoredRun) -> bool {
     let part = match (&query.filter, &run.closing, &run.run.state) {
         (None, _, _) => true,
@@ -377,6 +396,50 @@ impl Store for Memory {
             }
             Ok(())
         })
+    }
+
+    fn is_shared(&self) -> bool {
+        true
+    }
+
+    fn beat(&self, beat: Beat) -> Reply<'_, Roster> {
+        self.answer(|inner| Ok(inner.beat(beat)))
+    }
+
+    fn roster(&self) -> Reply<'_, Roster> {
+        self.answer(|inner| Ok(inner.roster()))
+    }
+
+    fn strike(&self, node: NodeId, leaves: bool) -> Reply<'_, ()> {
+        self.answer(|inner| {
+            inner.strike(&node, leaves);
+            Ok(())
+        })
+    }
+
+    fn drain(&self, node: NodeId, draining: bool) -> Reply<'_, bool> {
+        self.answer(|inner| Ok(inner.drain(&node, draining)))
+    }
+
+    fn keep(&self, runs: Vec<RunKey>, keeper: Keeper) -> Reply<'_, ()> {
+        self.answer(|inner| {
+            for run in &runs {
+                if let Some(live) = inner.live.get_mut(run) {
+                    live.keeper = keeper;
+                }
+            }
+            Ok(())
+        })
+    }
+
+    fn listen(&self) -> Option<Listener> {
+        let (sender, receiver) = mpsc::unbounded_channel();
+        self.lock().listeners.push(sender);
+        Some(receiver)
+    }
+
+    fn tell(&self, news: News) {
+        self.lock().tell(&news);
     }
 
     fn reserve(&self, count: u32) -> Reply<'_, i64> {
@@ -458,6 +521,7 @@ impl Store for Memory {
             let key = QueueKey(inner.keys);
             inner.keys += 1;
             inner.queues.insert(key, Queue { queue: key, made: queue.clone() });
+            inner.tell(&News::Queue(key));
             Ok(Queue { queue: key, made: queue })
         })
     }
@@ -471,6 +535,7 @@ impl Store for Memory {
             });
             if let Some(known) = &updated {
                 inner.forget_windows(queue, &known.made.settings);
+                inner.tell(&News::Queue(queue));
             }
             Ok(updated)
         })
@@ -505,14 +570,15 @@ impl Store for Memory {
         self.answer(|inner| Ok(inner.claim(&claim)))
     }
 
-    fn live_runs(&self, after: Option<RunKey>, count: usize) -> Reply<'_, Vec<LiveRun>> {
+    fn live_runs(&self, kept: Kept, after: Option<RunKey>, count: usize) -> Reply<'_, Vec<LiveRun>> {
         self.answer(|inner| {
             let first = after.map_or(Bound::Unbounded, Bound::Excluded);
             Ok(inner
                 .live
                 .range((first, Bound::Unbounded))
-                .take(count)
                 .map(|(_, live)| live.clone())
+                .filter(|live| is_kept(&kept, live.keeper))
+                .take(count)
                 .collect())
         })
     }

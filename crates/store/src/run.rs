@@ -6,7 +6,7 @@ use jiff::Timestamp;
 use punctual_core::{Outcome, StartId, StopKind};
 
 use crate::Bytes;
-use crate::key::{QueueKey, RunKey, TreeKey};
+use crate::key::{Keeper, QueueKey, RunKey, TreeKey};
 
 /// A run that does not exist yet.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -46,6 +46,8 @@ pub struct LiveRun {
     pub stop: Option<StopKind>,
     /// The failure record of the attempt before.
     pub failure: Option<Bytes>,
+    /// Who looks after it.
+    pub keeper: Keeper,
 }
 
 /// Where a live run is.
@@ -100,6 +102,8 @@ pub struct Claim {
     pub runs_max: usize,
     /// The moment at which the attempts begin.
     pub now: Timestamp,
+    /// Who looks after them from then on.
+    pub keeper: Keeper,
 }
 
 /// What a worker got.

@@ -79,7 +79,13 @@ impl Desk {
         loop {
             // Who listens before looking misses nothing.
             let rung = bell.notified();
-            let claim = Claim { queue, worker: worker.clone(), runs_max, now: self.clock.now() };
+            let claim = Claim {
+                queue,
+                worker: worker.clone(),
+                runs_max,
+                now: self.clock.now(),
+                keeper: Default::default(),
+            };
             // Whoever asked may go away at any moment, but not between a claim and its lease: a run without a lease would
             // never be taken over.
             let desk = self.clone();
@@ -199,7 +205,7 @@ impl Desk {
             }
         }
         if !writes.is_empty() {
-            let batch = Batch { units: vec![Unit { runs: writes, ..Unit::default() }] };
+            let batch = Batch::of(vec![Unit { runs: writes, ..Unit::default() }]);
             self.store.commit(batch).await.map_err(Desk::unavailable)?;
         }
         Ok(())

@@ -319,7 +319,7 @@ impl Desk {
 
     /// Writes a change of one run, and says whether it still applied.
     pub(super) async fn write_run(&self, write: RunWrite) -> Result<bool, EngineError> {
-        let batch = Batch { units: vec![Unit { runs: vec![write], ..Unit::default() }] };
+        let batch = Batch::of(vec![Unit { runs: vec![write], ..Unit::default() }]);
         let answers = self.store.commit(batch).await.map_err(Desk::unavailable)?;
         match answers.into_iter().next() {
             Some(Ok(())) => Ok(true),

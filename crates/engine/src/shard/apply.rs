@@ -38,7 +38,7 @@ impl Shard {
             self.batches += 1;
             let batch = BatchId(self.batches);
             self.in_flight.insert(batch, in_flight);
-            effects.push(Effect::Commit { batch, units: Batch { units } });
+            effects.push(Effect::Commit { batch, units: Batch::of(units) });
         }
     }
 

@@ -202,7 +202,13 @@ impl Bench {
     }
 
     pub fn claim(&self, runs_max: usize) -> Vec<LiveRun> {
-        let claim = Claim { queue: self.queue, worker: "w".into(), runs_max, now: self.now };
+        let claim = Claim {
+            queue: self.queue,
+            worker: "w".into(),
+            runs_max,
+            now: self.now,
+            keeper: Default::default(),
+        };
         now_or_never(self.store.claim(claim)).unwrap().runs
     }
 

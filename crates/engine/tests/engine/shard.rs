@@ -183,7 +183,7 @@ fn a_broken_record_quarantines_one_schedule_and_no_other() {
         runs: Vec::new(),
         request: None,
     };
-    let broken = Batch { units: vec![unit] };
+    let broken = Batch::of(vec![unit]);
     assert_eq!(bench.store.commit_now(&broken), [Ok(())]);
 
     let mut owner = Bench::on(bench.store.clone(), bench.now, Settings::default());
@@ -242,7 +242,7 @@ fn a_report_that_counts_is_heard_beside_a_late_one() {
     let failure = Arc::new([]);
     let retry = RunWrite::Retry { run, attempt: 1, not_before: bench.now, failure };
     let units = [retry, RunWrite::Release { run }].map(|write| Unit { runs: vec![write], ..Unit::default() });
-    assert_eq!(bench.store.commit_now(&Batch { units: units.into() }), [Ok(()), Ok(())]);
+    assert_eq!(bench.store.commit_now(&Batch::of(units.into())), [Ok(()), Ok(())]);
     assert_eq!(bench.claim(1)[0].attempt, 2);
 
     let report = |attempt| {

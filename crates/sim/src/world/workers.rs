@@ -13,7 +13,13 @@ impl World {
     /// A worker takes what is there; one that is busy leaves the rest to the next.
     pub(super) fn claim(&mut self) {
         let runs_max = self.random.between(1, 3) as usize;
-        let claim = Claim { queue: self.queue, worker: "worker".into(), runs_max, now: self.now };
+        let claim = Claim {
+            queue: self.queue,
+            worker: "worker".into(),
+            runs_max,
+            now: self.now,
+            keeper: Default::default(),
+        };
         let claimed = at_once(self.store.claim(claim)).runs;
         if claimed.len() == runs_max {
             self.at(1, Happening::Claim);
@@ -118,7 +124,7 @@ impl World {
 
     /// Writes a change of one run that does not concern its schedule, and says whether it still applied.
     pub(super) fn write_run(&mut self, write: RunWrite) -> bool {
-        let batch = Batch { units: vec![Unit { runs: vec![write], ..Unit::default() }] };
+        let batch = Batch::of(vec![Unit { runs: vec![write], ..Unit::default() }]);
         let written = self.store.commit_now(&batch).iter().all(Result::is_ok);
         if written && let Err(violation) = self.written(&batch.units[0], None) {
             self.broken.get_or_insert(violation);

@@ -1,7 +1,7 @@
 //! Who may drive a shard, by the clock of this machine, and keys that nobody else will get.
 
 use jiff::{SignedDuration, Timestamp};
-use punctual_store::{Epoch, Lease, NodeId, ShardId, StoreError};
+use punctual_store::{Epoch, Lease, NodeId, Roster, ShardId, StoreError};
 
 use super::{Answer, Writer};
 use crate::fault::Fault;
@@ -47,6 +47,15 @@ impl Writer<'_> {
             self.statements.set_lease.execute(row)?;
         }
         Ok(())
+    }
+
+    /// Who holds which shard.
+    pub(crate) fn roster(&self) -> Roster {
+        let held = self.known.leases.iter().filter_map(|(shard, held)| {
+            let (node, expires_at) = held.holder.clone()?;
+            Some(Lease { shard: *shard, node: NodeId(node), epoch: held.epoch, expires_at })
+        });
+        Roster { now: Timestamp::now(), leases: held.collect(), ..Roster::default() }
     }
 
     /// The first of a block of keys.

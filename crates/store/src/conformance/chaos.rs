@@ -39,7 +39,13 @@ pub async fn exercise(subject: &impl Subject, seed: u64) {
             _ => {
                 clock += random.below(9) as i64 - if random.one_in(4) { random.below(40) as i64 } else { 0 };
                 let worker: Arc<str> = WORKERS[random.below(3)].into();
-                let claim = Claim { queue: bed.queue, worker, runs_max: random.below(6), now: at(clock) };
+                let claim = Claim {
+                    queue: bed.queue,
+                    worker,
+                    runs_max: random.below(6),
+                    now: at(clock),
+                    keeper: Default::default(),
+                };
                 let taken = bed.store.claim(claim.clone()).await.expect("the store answers").runs;
                 assert!(taken.len() <= claim.runs_max, "at most this many");
                 assert!(taken.is_empty() || !declared.settings.paused, "nobody gets anything");
@@ -117,7 +123,13 @@ async fn everybody_goes_in_the_end(bed: &Bed, second: i64) {
     let generous = QueueSettings { key_concurrency_max: Some(10_000), ..QueueSettings::default() };
     bed.store.update_queue(bed.queue, generous).await.expect("the store answers");
     let waiting = keys(bed.live().await.into_iter().filter(|run| run.state == LiveState::Ready));
-    let claim = Claim { queue: bed.queue, worker: "last".into(), runs_max: usize::MAX, now: at(second) };
+    let claim = Claim {
+        queue: bed.queue,
+        worker: "last".into(),
+        runs_max: usize::MAX,
+        now: at(second),
+        keeper: Default::default(),
+    };
     let taken = bed.store.claim(claim).await.expect("the store answers").runs;
     assert_eq!(keys(taken), waiting, "nobody is forgotten");
 }

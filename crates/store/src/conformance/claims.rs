@@ -17,7 +17,7 @@ async fn insert_many(bed: &Bed, count: u32) -> Vec<RunKey> {
     let keys: Vec<RunKey> = (first..first + i64::from(count)).map(RunKey).collect();
     let insert = |run: &RunKey| RunWrite::Insert(new_run(*run, bed.queue));
     let units = keys.iter().map(|run| Unit { tree: None, runs: vec![insert(run)], request: None });
-    let answers = bed.store.commit(Batch { units: units.collect() }).await.expect("the store answers");
+    let answers = bed.store.commit(Batch::of(units.collect())).await.expect("the store answers");
     assert!(answers.iter().all(Result::is_ok));
     keys
 }
@@ -50,7 +50,8 @@ async fn queues_are_apart(subject: &impl Subject) {
     let other = bed.store.create_queue(new_queue("default", "other")).await.expect("it is declared").queue;
     insert_many(&bed, 1).await;
 
-    let claim = Claim { queue: other, worker: "worker".into(), runs_max: 9, now: at(0) };
+    let claim =
+        Claim { queue: other, worker: "worker".into(), runs_max: 9, now: at(0), keeper: Default::default() };
     assert_eq!(bed.store.claim(claim).await, Ok(Taken::default()), "the run is in another queue");
     assert_eq!(bed.claim(9).await.len(), 1);
 }
@@ -60,7 +61,13 @@ async fn each_run_goes_to_one_of_many_workers(subject: &impl Subject) {
     let keys = insert_many(&bed, 200).await;
     let claims = (0..50).map(|worker| {
         let worker = format!("worker {worker}").into();
-        bed.store.claim(Claim { queue: bed.queue, worker, runs_max: 5, now: at(0) })
+        bed.store.claim(Claim {
+            queue: bed.queue,
+            worker,
+            runs_max: 5,
+            now: at(0),
+            keeper: Default::default(),
+        })
     });
 
     let answers = all(claims).await;

@@ -147,7 +147,7 @@ async fn one_refused_unit_hurts_no_other(subject: &impl Subject) {
         runs: vec![RunWrite::Insert(runs[place].clone())],
         request: None,
     };
-    let batch = Batch { units: vec![unit(0, 1), unit(1, 7), unit(2, 1)] };
+    let batch = Batch::of(vec![unit(0, 1), unit(1, 7), unit(2, 1)]);
     let answers = bed.store.commit(batch).await.expect("the store answers");
 
     assert_eq!(answers, [Ok(()), moved(7, Some(1)), Ok(())], "each unit has its own answer, in order");
@@ -169,7 +169,7 @@ async fn units_of_a_batch_see_each_other(subject: &impl Subject) {
     let close = RunWrite::Close { run: run.run, attempt: None, closing: closing(Outcome::Cancelled) };
     let end = Unit { tree: Some(next(tree, 2)), runs: vec![close], request: None };
     let late = Unit { tree: Some(next(tree, 2)), runs: Vec::new(), request: None };
-    let batch = Batch { units: vec![create, advance, end, late] };
+    let batch = Batch::of(vec![create, advance, end, late]);
     let answers = bed.store.commit(batch).await.expect("the store answers");
 
     assert_eq!(answers, [Ok(()), Ok(()), Ok(()), moved(2, Some(3))], "units are written in order");

@@ -23,9 +23,8 @@ async fn one_of_many_writers_wins(subject: &impl Subject) {
         let mut batches = Vec::new();
         for _ in 0..8 {
             let run = RunWrite::Insert(bed.new_run().await);
-            batches.push(Batch {
-                units: vec![Unit { tree: Some(next(tree, sequence)), runs: vec![run], request: None }],
-            });
+            let unit = Unit { tree: Some(next(tree, sequence)), runs: vec![run], request: None };
+            batches.push(Batch::of(vec![unit]));
         }
         let answers = all(batches.into_iter().map(|batch| bed.store.commit(batch))).await;
         let won =
@@ -41,7 +40,7 @@ async fn one_of_many_creators_gets_the_name(subject: &impl Subject) {
     let first = bed.store.reserve(20).await.expect("keys are given");
     let creates = (first..first + 20).map(|key| {
         let unit = Unit { tree: Some(new_tree(TreeKey(key), "nightly")), runs: Vec::new(), request: None };
-        bed.store.commit(Batch { units: vec![unit] })
+        bed.store.commit(Batch::of(vec![unit]))
     });
 
     let answers = all(creates).await;

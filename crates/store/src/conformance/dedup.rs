@@ -61,7 +61,7 @@ async fn units_and_runs_are_judged_one_after_another(subject: &impl Subject) {
     assert_eq!(bed.write_runs(again).await, moved, "a key is used once");
 
     let unit = |made: &NewRun| Unit { tree: None, runs: vec![insert(made)], request: None };
-    let batch = Batch { units: made.iter().map(unit).collect() };
+    let batch = Batch::of(made.iter().map(unit).collect());
     let answers = bed.store.commit(batch).await.expect("the store answers");
     assert_eq!(answers, [Ok(()), Ok(()), duplicate(made[0].run)], "a unit sees those before");
 }
@@ -71,7 +71,7 @@ async fn of_many_at_once_one_gets_in(subject: &impl Subject) {
     let mut batches = Vec::new();
     for _ in 0..20 {
         let unit = Unit { tree: None, runs: vec![insert(&new_run(&bed, "a").await)], request: None };
-        batches.push(Batch { units: vec![unit] });
+        batches.push(Batch::of(vec![unit]));
     }
     let answers = all(batches.into_iter().map(|batch| bed.store.commit(batch))).await;
     let won = answers.into_iter().flat_map(|answer| answer.expect("the store answers")).filter(Result::is_ok);

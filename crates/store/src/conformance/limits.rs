@@ -30,7 +30,13 @@ pub(super) async fn set(bed: &Bed, settings: QueueSettings) {
 
 /// Claims for a worker at a second.
 pub(super) async fn claim_at(bed: &Bed, worker: &str, runs_max: usize, second: i64) -> Taken {
-    let claim = Claim { queue: bed.queue, worker: worker.into(), runs_max, now: at(second) };
+    let claim = Claim {
+        queue: bed.queue,
+        worker: worker.into(),
+        runs_max,
+        now: at(second),
+        keeper: Default::default(),
+    };
     bed.store.claim(claim).await.expect("the store answers")
 }
 
@@ -114,7 +120,13 @@ async fn workers_who_claim_at_once_share_the_room(subject: &impl Subject) {
 
     let claims = (0..10).map(|worker| {
         let worker = format!("worker {worker}").into();
-        bed.store.claim(Claim { queue: bed.queue, worker, runs_max: 3, now: at(0) })
+        bed.store.claim(Claim {
+            queue: bed.queue,
+            worker,
+            runs_max: 3,
+            now: at(0),
+            keeper: Default::default(),
+        })
     });
     let taken = all(claims).await;
 
@@ -225,6 +237,12 @@ async fn nobody_gets_anything_from_a_paused_queue(subject: &impl Subject) {
     ready(&bed, 1).await;
     set(&bed, QueueSettings::default()).await;
     assert_eq!(claim_at(&bed, "one", 9, 0).await.runs.len(), 2);
-    let unknown = Claim { queue: QueueKey(bed.queue.0 + 99), worker: "one".into(), runs_max: 9, now: at(0) };
+    let unknown = Claim {
+        queue: QueueKey(bed.queue.0 + 99),
+        worker: "one".into(),
+        runs_max: 9,
+        now: at(0),
+        keeper: Default::default(),
+    };
     assert_eq!(bed.store.claim(unknown).await, Ok(Taken::default()), "nobody has declared it");
 }

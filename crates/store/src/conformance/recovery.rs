@@ -35,7 +35,7 @@ async fn picture(bed: &Bed, trees: &[TreeKey], runs: &[RunKey]) -> String {
     picture += &format!("{:#?}", store.schedules(query).await);
     picture += &format!("{:#?}", store.queues(None).await);
     picture += &format!("{:#?}", store.queue_depth(bed.queue).await);
-    picture += &format!("{:#?}", store.live_runs(None, 99).await);
+    picture += &format!("{:#?}", store.live_runs(Default::default(), None, 99).await);
     picture += &format!("{:#?}", store.load_runs(runs.to_vec()).await);
     let query = RunQuery { namespace: namespace(), count: 99, ..RunQuery::default() };
     picture += &format!("{:#?}", store.runs(query).await);

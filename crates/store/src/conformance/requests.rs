@@ -68,7 +68,7 @@ async fn of_many_at_once_one_is_heard(subject: &impl Subject) {
     let bed = Bed::new(subject).await;
     let mut batches = Vec::new();
     for _ in 0..20 {
-        batches.push(Batch { units: vec![unit("r", &[&bed.new_run().await])] });
+        batches.push(Batch::of(vec![unit("r", &[&bed.new_run().await])]));
     }
     let answers = all(batches.into_iter().map(|batch| bed.store.commit(batch))).await;
     let answers = answers.into_iter().flat_map(|answer| answer.expect("the store answers"));

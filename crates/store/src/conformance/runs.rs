@@ -38,7 +38,14 @@ async fn a_new_run_is_ready(subject: &impl Subject) {
     let made = NewRun { origin, due_time: Timestamp::MAX, ..bed.new_run().await };
     bed.write_runs(vec![RunWrite::Insert(made.clone())]).await.expect("it is new");
 
-    let live = LiveRun { made: made.clone(), attempt: 0, state: LiveState::Ready, stop: None, failure: None };
+    let live = LiveRun {
+        made: made.clone(),
+        attempt: 0,
+        state: LiveState::Ready,
+        stop: None,
+        failure: None,
+        keeper: Default::default(),
+    };
     assert_eq!(bed.live().await, std::slice::from_ref(&live));
     let unknown = RunKey(made.run.0 + 1_000);
     let found = bed.store.load_runs(vec![unknown, made.run, made.run]).await.expect("the store answers");
@@ -60,7 +67,11 @@ async fn live_runs_come_by_key(subject: &impl Subject) {
         bed.write_runs(vec![RunWrite::Insert(made)]).await.expect("it is new");
     }
     let keys = async |after: Option<i64>, count| -> Vec<i64> {
-        let live = bed.store.live_runs(after.map(RunKey), count).await.expect("the store answers");
+        let live = bed
+            .store
+            .live_runs(Default::default(), after.map(RunKey), count)
+            .await
+            .expect("the store answers");
         live.iter().map(|live| live.made.run.0 - first).collect()
     };
     assert_eq!(keys(None, 9).await, [0, 1, 2, 3, 4]);

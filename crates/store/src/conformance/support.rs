@@ -35,7 +35,7 @@ impl Bed {
 
     /// Commits one unit.
     pub(super) async fn commit(&self, unit: Unit) -> Result<(), StoreError> {
-        let answers = self.store.commit(Batch { units: vec![unit] }).await.expect("the store answers");
+        let answers = self.store.commit(Batch::of(vec![unit])).await.expect("the store answers");
         assert_eq!(answers.len(), 1, "each unit has one answer");
         answers.into_iter().next().expect("one answer")
     }
@@ -86,12 +86,18 @@ impl Bed {
     }
 
     pub(super) async fn claim(&self, runs_max: usize) -> Vec<LiveRun> {
-        let claim = Claim { queue: self.queue, worker: "worker".into(), runs_max, now: at(77) };
+        let claim = Claim {
+            queue: self.queue,
+            worker: "worker".into(),
+            runs_max,
+            now: at(77),
+            keeper: Default::default(),
+        };
         self.store.claim(claim).await.expect("the store answers").runs
     }
 
     pub(super) async fn live(&self) -> Vec<LiveRun> {
-        self.store.live_runs(None, usize::MAX).await.expect("the store answers")
+        self.store.live_runs(Default::default(), None, usize::MAX).await.expect("the store answers")
     }
 }
 

@@ -99,6 +99,7 @@ impl Inner {
         let round = *handed_out;
         let live = self.live.get_mut(&run)?;
         live.attempt += 1;
+        live.keeper = claim.keeper;
         live.state = LiveState::Running { worker: claim.worker.clone(), started_at: claim.now };
         let (live, key) = (live.clone(), live.made.key.clone());
         for (rate, of_key) in [(settings.rate, false), (settings.key_rate, true)] {

@@ -83,8 +83,8 @@ impl Pair {
             assert_eq!(depths.0, depths.1, "{place}: depth");
         }
         assert_eq!(store.queues(None).await, twin.queues(None).await, "{place}: queues");
-        let live = twin.live_runs(None, usize::MAX).await;
-        assert_eq!(store.live_runs(None, usize::MAX).await, live, "{place}: live runs");
+        let live = twin.live_runs(Default::default(), None, usize::MAX).await;
+        assert_eq!(store.live_runs(Default::default(), None, usize::MAX).await, live, "{place}: live runs");
         let stored = twin.load_runs(self.runs.clone()).await;
         assert_eq!(store.load_runs(self.runs.clone()).await, stored, "{place}: runs");
         for run in stored.expect("memory answers").into_iter().flatten() {

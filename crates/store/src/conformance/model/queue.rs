@@ -79,7 +79,7 @@ impl Pair {
         let back = if keyed || self.random.one_in(2) { 0 } else { self.random.below(20) as i64 };
         let now = at(self.clock - back);
         let worker: Arc<str> = WORKERS[self.random.below(3)].into();
-        let claim = Claim { queue, worker: worker.clone(), runs_max, now };
+        let claim = Claim { queue, worker: worker.clone(), runs_max, now, keeper: Default::default() };
         let answers = (self.store.claim(claim.clone()).await, self.twin.claim(claim).await);
         let settings = &self.declared[&queue].settings;
         assert_eq!(answers.0, answers.1, "{place}: claim by {settings:?}");
@@ -87,7 +87,8 @@ impl Pair {
     }
 
     async fn check_limits(&mut self, queue: QueueKey, worker: &Arc<str>, taken: Vec<LiveRun>) {
-        let live = self.store.live_runs(None, usize::MAX).await.expect("the store answers");
+        let live =
+            self.store.live_runs(Default::default(), None, usize::MAX).await.expect("the store answers");
         let declared = self.declared.get_mut(&queue).expect("it is declared");
         declared.check(queue, worker, &live, &taken);
     }

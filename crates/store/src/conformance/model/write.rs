@@ -139,7 +139,7 @@ impl Pair {
 
     async fn insert(&mut self) -> Option<RunWrite> {
         let known = self.random.pick(&self.runs).copied();
-        let live = self.twin.live_runs(None, usize::MAX).await.expect("memory answers");
+        let live = self.twin.live_runs(Default::default(), None, usize::MAX).await.expect("memory answers");
         let is_live = |run: &RunKey| live.iter().any(|live| live.made.run == *run);
         let known = known.filter(|run| is_live(run) && !self.closed.contains(run));
         let run = match known.filter(|_| self.random.one_in(8)) {

@@ -5,8 +5,8 @@ use std::process::Command;
 use anyhow::Result;
 
 use crate::node::node;
-use crate::postgres::Postgres;
 use crate::run::{self, cargo, python, root};
+use punctual_testkit::Postgres;
 
 /// The queues that we measure beside ours.
 const QUEUES: [&str; 2] = ["pg-boss@12.35.0", "graphile-worker@0.18.0"];

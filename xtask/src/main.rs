@@ -9,7 +9,6 @@ mod codegen;
 mod fuzz;
 mod node;
 mod openapi;
-mod postgres;
 mod run;
 mod test;
 mod tidy;

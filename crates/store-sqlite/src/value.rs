@@ -3,9 +3,10 @@
 use std::sync::{Arc, LazyLock};
 
 use jiff::Timestamp;
-use punctual_core::{Origin, Outcome, RequestKey, StartId, StopKind};
+use punctual_core::StartId;
+pub(crate) use punctual_store::number::*;
 use punctual_store::{
-    Closing, Keeper, Lifespan, LiveRun, LiveState, NewRun, QueueKey, RunKey, StoreError, StoredRun, TreeKey,
+    Closing, Keeper, LiveRun, LiveState, NewRun, QueueKey, RunKey, StoreError, StoredRun, TreeKey,
 };
 use rusqlite::types::{FromSql, FromSqlError, FromSqlResult, ToSql, ToSqlOutput, Value, ValueRef};
 use rusqlite::{Row, RowIndex};
@@ -66,81 +67,6 @@ pub(crate) fn count(count: usize) -> i64 {
     i64::try_from(count).unwrap_or(i64::MAX)
 }
 
-/// The request of a start; no request has the key 0.
-pub(crate) fn request(origin: Origin) -> u64 {
-    match origin {
-        Origin::Spec => 0,
-        Origin::Request(key) => key.0,
-    }
-}
-
-/// Who asked for a start.
-pub(crate) fn origin(request: u64) -> Origin {
-    match request {
-        0 => Origin::Spec,
-        key => Origin::Request(RequestKey(key)),
-    }
-}
-
-/// An unsigned number as a signed one that sorts alike.
-pub(crate) fn sorted(number: u64) -> i64 {
-    (number ^ 1 << 63) as i64
-}
-
-/// The unsigned number again.
-pub(crate) fn unsorted(number: i64) -> u64 {
-    number as u64 ^ 1 << 63
-}
-
-const LIFESPANS: [Lifespan; 3] = [Lifespan::Open, Lifespan::Completed, Lifespan::Deleted];
-const OUTCOMES: [Outcome; 5] =
-    [Outcome::Succeeded, Outcome::Failed, Outcome::TimedOut, Outcome::Cancelled, Outcome::Terminated];
-
-/// The number of a part of a schedule's life.
-pub(crate) fn lifespan_number(lifespan: Lifespan) -> i64 {
-    match lifespan {
-        Lifespan::Open => 0,
-        Lifespan::Completed => 1,
-        Lifespan::Deleted => 2,
-    }
-}
-
-/// The part of a schedule's life of a number.
-pub(crate) fn lifespan(number: i64) -> Option<Lifespan> {
-    LIFESPANS.get(usize::try_from(number).ok()?).copied()
-}
-
-/// The number of an outcome.
-pub(crate) fn outcome_number(outcome: Outcome) -> i64 {
-    match outcome {
-        Outcome::Succeeded => 0,
-        Outcome::Failed => 1,
-        Outcome::TimedOut => 2,
-        Outcome::Cancelled => 3,
-        Outcome::Terminated => 4,
-    }
-}
-
-/// The outcome of a number.
-pub(crate) fn outcome(number: i64) -> Option<Outcome> {
-    OUTCOMES.get(usize::try_from(number).ok()?).copied()
-}
-
-/// The number of a request to stop; none is 0, and harder is more.
-pub(crate) fn stop_number(kind: StopKind) -> i64 {
-    match kind {
-        StopKind::Cancel => 1,
-        StopKind::Terminate => 2,
-    }
-}
-
-/// Where a live run is, as its column says.
-pub(crate) const READY: i64 = 0;
-/// It will be tried again later.
-pub(crate) const BACKING_OFF: i64 = 1;
-/// A worker has it.
-pub(crate) const RUNNING: i64 = 2;
-
 /// A run from the columns that live and closed runs share, in the order of the queries.
 pub(crate) fn live_run(row: &Row<'_>) -> Result<LiveRun, Fault> {
     let run = RunKey(row.get(0)?);
@@ -171,12 +97,7 @@ pub(crate) fn live_run(row: &Row<'_>) -> Result<LiveRun, Fault> {
         RUNNING => LiveState::Running { worker: row.get(11)?, started_at: time(row, 10)? },
         _ => return Err(odd("its state is unknown")),
     };
-    let stop = match row.get::<_, i64>(7)? {
-        0 => None,
-        1 => Some(StopKind::Cancel),
-        2 => Some(StopKind::Terminate),
-        _ => return Err(odd("its stop is unknown")),
-    };
+    let stop = stop(row.get(7)?).ok_or_else(|| odd("its stop is unknown"))?;
     Ok(LiveRun { made, attempt: row.get(6)?, state, stop, failure: row.get(12)?, keeper: Keeper::default() })
 }
 
@@ -199,16 +120,6 @@ pub(crate) fn closed_run(row: &Row<'_>) -> Result<StoredRun, Fault> {
         .ok_or_else(|| StoreError::corrupted(format!("run {}", run.made.run), "its outcome is unknown"))?;
     let closing = Closing { outcome, closed_at: time(row, 19)?, payload: row.get(20)? };
     Ok(StoredRun { run, closing: Some(closing), is_dead_letter: row.get(21)? })
-}
-
-/// The keys of runs as bytes.
-pub(crate) fn run_keys(runs: &[RunKey]) -> Vec<u8> {
-    runs.iter().flat_map(|run| run.0.to_le_bytes()).collect()
-}
-
-/// The keys of runs again.
-pub(crate) fn runs_of(bytes: &[u8]) -> Vec<RunKey> {
-    bytes.as_chunks().0.iter().map(|bytes| RunKey(i64::from_le_bytes(*bytes))).collect()
 }
 
 /// A time of a row.

@@ -18,6 +18,8 @@ mod lease;
 mod roster;
 mod query;
 pub mod record;
+pub mod number;
+pub mod turn;
 pub mod memory;
 #[cfg(feature = "conformance")]
 pub mod conformance;

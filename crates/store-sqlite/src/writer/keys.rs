@@ -1,93 +1,27 @@
 //! The keys of a queue that serves each key in turn: who waits, who runs, whose turn it is.
-//!
-//! One row for each key says all that a claim needs, and an index finds the next one. A key that nobody waits for, that has
-//! no run, and whose window is over, has no row.
 
 use std::sync::Arc;
 
 use jiff::Timestamp;
+use punctual_store::turn::{IDLE, Key, Place, Round, after};
 use punctual_store::{QueueSettings, Rate};
 use rusqlite::{OptionalExtension, Row};
 
 use super::Writer;
-use super::window::after;
 use crate::fault::Fault;
 use crate::value::{self, Bound, Time};
 
-/// A key may be claimed.
-const OPEN: i64 = 1;
-/// It waits for its rate.
-const HELD: i64 = 2;
-/// Only its window is left.
-const IDLE: i64 = 3;
-/// It has as much as it may have, or nothing that waits.
-const BUSY: i64 = 0;
-
-/// A place in line.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct Place {
-    pub(super) rank: i64,
-    pub(super) run: i64,
-}
-
-/// One key of a queue.
-#[derive(Clone, Default)]
-pub(super) struct Key {
-    pub(super) key: Arc<str>,
-    pub(super) running: i64,
-    /// How much its queue had handed out when it was last served, or began to wait.
-    pub(super) turn: i64,
-    /// Who is first in line.
-    pub(super) first: Option<Place>,
-    /// The number of its last start.
-    pub(super) starts: i64,
-    /// When its rate lets the next one go; it may have passed.
-    pub(super) next_time: Option<Timestamp>,
-    /// When its window is over.
-    pub(super) end_time: Option<Timestamp>,
-}
-
-/// How far a queue is.
-#[derive(Clone, Copy, Default, PartialEq, Eq)]
-pub(super) struct Round {
-    /// Runs that it has handed out.
-    pub(super) handed_out: i64,
-    /// The windows of all keys that are forgotten were over then.
-    pub(super) forgotten_time: Option<Timestamp>,
-}
-
-impl Key {
-    /// A key that is not stored. If the clock went back, it might be one whose window was forgotten too early; so it waits
-    /// until all forgotten windows are over, which is in the past unless the clock went back.
-    pub(super) fn new(key: Arc<str>, settings: &QueueSettings, round: Round) -> Key {
-        Key { key, next_time: settings.key_rate.and(round.forgotten_time), ..Key::default() }
-    }
-
-    /// Whether it may be claimed; without a time, only a key without a rate or with a window that is not full.
-    fn place(&self, settings: &QueueSettings, now: Option<Timestamp>) -> i64 {
-        let full = settings.key_concurrency_max.is_some_and(|bound| self.running >= bound.into());
-        let held = self.next_time.is_some_and(|next| now.is_none_or(|now| next > now));
-        match self.first {
-            None if self.running == 0 => IDLE,
-            None => BUSY,
-            Some(_) if full => BUSY,
-            Some(_) if held => HELD,
-            Some(_) => OPEN,
-        }
-    }
-
-    fn read(row: &Row<'_>) -> rusqlite::Result<Key> {
-        let (rank, run): (Option<i64>, Option<i64>) = (row.get(3)?, row.get(4)?);
-        Ok(Key {
-            key: row.get(0)?,
-            running: row.get(1)?,
-            turn: row.get(2)?,
-            first: rank.zip(run).map(|(rank, run)| Place { rank, run }),
-            starts: row.get(5)?,
-            next_time: value::optional_time(row, 6)?,
-            end_time: value::optional_time(row, 7)?,
-        })
-    }
+fn read_key(row: &Row<'_>) -> rusqlite::Result<Key> {
+    let (rank, run): (Option<i64>, Option<i64>) = (row.get(3)?, row.get(4)?);
+    Ok(Key {
+        key: row.get(0)?,
+        running: row.get(1)?,
+        turn: row.get(2)?,
+        first: rank.zip(run).map(|(rank, run)| Place { rank, run }),
+        starts: row.get(5)?,
+        next_time: value::optional_time(row, 6)?,
+        end_time: value::optional_time(row, 7)?,
+    })
 }
 
 impl Writer<'_> {
@@ -171,7 +105,7 @@ impl Writer<'_> {
         now: Timestamp,
     ) -> Result<Option<Key>, Fault> {
         loop {
-            let Some(row) = self.statements.claim_key.query_row([queue], Key::read).optional()? else {
+            let Some(row) = self.statements.claim_key.query_row([queue], read_key).optional()? else {
                 return Ok(None);
             };
             if row.next_time.is_none_or(|next| next <= now) {
@@ -240,7 +174,7 @@ impl Writer<'_> {
     }
 
     pub(super) fn load_key(&mut self, queue: i64, key: &str) -> Result<Option<Key>, Fault> {
-        Ok(self.statements.load_key.query_row((queue, key), Key::read).optional()?)
+        Ok(self.statements.load_key.query_row((queue, key), read_key).optional()?)
     }
 
     fn first_of_key(&mut self, queue: i64, key: &str) -> Result<Option<Place>, Fault> {

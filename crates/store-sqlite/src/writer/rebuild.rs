@@ -4,10 +4,9 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use punctual_store::QueueSettings;
+use punctual_store::turn::{Key, Place, Round, after};
 
 use super::Writer;
-use super::keys::{Key, Place, Round};
-use super::window::after;
 use crate::fault::Fault;
 use crate::value::{self, Time};
 

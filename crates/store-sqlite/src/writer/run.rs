@@ -3,11 +3,11 @@
 use std::sync::Arc;
 
 use punctual_core::Outcome;
+use punctual_store::turn::Place;
 use punctual_store::{Closing, NewRun, RunKey, RunWrite};
 use rusqlite::OptionalExtension;
 
 use super::Writer;
-use super::keys::Place;
 use crate::fault::Fault;
 use crate::value::{self, Time};
 

@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 use punctual_store::Rate;
+use punctual_store::turn::{after, first_of};
 use rusqlite::OptionalExtension;
 
 use super::Writer;
@@ -91,14 +92,4 @@ impl Writer<'_> {
         let first = self.statements.start_of_key.query_row(first, |row| value::time(row, 0)).optional()?;
         Ok(first.map(|first| after(first, rate)))
     }
-}
-
-/// The number of the start that decides about the next one.
-fn first_of(rate: Rate, last: i64) -> i64 {
-    last - i64::from(rate.starts_max.max(1)) + 1
-}
-
-/// When a window that began then is over.
-pub(super) fn after(start: Timestamp, rate: Rate) -> Timestamp {
-    start.checked_add(rate.per).unwrap_or(Timestamp::MAX)
 }

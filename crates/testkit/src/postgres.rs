@@ -4,11 +4,10 @@ use std::fs::{self, File};
 use std::net::{Ipv4Addr, TcpListener};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
-
-use crate::run::{command, exists, output, run};
 
 /// Where Debian keeps the server's programs, one folder for each version.
 const VERSIONS: &str = "/usr/lib/postgresql";
@@ -35,16 +34,33 @@ const GUARD: &str = r#"folder=$1; shift; "$@" & read -r _; kill -INT $!; wait $!
 /// A running server.
 pub struct Postgres {
     guard: Child,
+    programs: PathBuf,
+    user: Option<&'static str>,
     folder: PathBuf,
     port: u16,
+    settings: &'static [&'static str],
 }
+
+/// Tells several servers of one process apart.
+static STARTED: AtomicU32 = AtomicU32::new(0);
 
 impl Postgres {
     /// Installs the programs where they are missing and we may, makes an empty cluster and starts it.
     pub fn start() -> Result<Postgres> {
+        Postgres::start_with(&[])
+    }
+
+    /// The same, without waiting for the disk: for tests that make many databases and pull no plug.
+    pub fn start_careless() -> Result<Postgres> {
+        Postgres::start_with(&["fsync=off", "full_page_writes=off"])
+    }
+
+    fn start_with(settings: &'static [&'static str]) -> Result<Postgres> {
         let programs = programs()?;
         let user = user()?;
-        let folder = std::env::temp_dir().join(format!("punctual-postgres-{}", std::process::id()));
+        let number = STARTED.fetch_add(1, Ordering::Relaxed);
+        let folder = format!("punctual-postgres-{}-{number}", std::process::id());
+        let folder = std::env::temp_dir().join(folder);
         fs::create_dir(&folder).with_context(|| format!("cannot make {}", folder.display()))?;
         if let Some(user) = user {
             run(command("chown").arg(user).arg(&folder))?;
@@ -62,16 +78,25 @@ impl Postgres {
         }
         // Free now, and nobody else here asks for ports by number.
         let port = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?.local_addr()?.port();
-        let log = File::create(folder.join("log"))?;
-        let mut guard = as_user(user, Path::new("sh"), &folder);
-        guard.args(["-c", GUARD, "sh"]).arg(&folder).arg(programs.join("postgres"));
-        guard.arg("-D").arg(&data).arg("-k").arg(&folder).arg("-p").arg(port.to_string());
-        guard.args(SETTINGS.iter().flat_map(|setting| ["-c", setting]));
-        guard.stdin(Stdio::piped()).stdout(log.try_clone()?).stderr(log);
-        let guard = guard.spawn().context("cannot start PostgreSQL")?;
-        let postgres = Postgres { guard, folder, port };
-        postgres.wait(&programs)?;
+        let guard = guard(&programs, user, &folder, port, settings)?;
+        let postgres = Postgres { guard, programs, user, folder, port, settings };
+        postgres.wait()?;
         Ok(postgres)
+    }
+
+    /// Ends it without a word to anybody, as a failing machine does, and starts it again on the same data.
+    pub fn crash_and_restart(&mut self) -> Result<()> {
+        let pid = fs::read_to_string(self.folder.join("data/postmaster.pid"))?;
+        let pid = pid.lines().next().context("postmaster.pid is empty")?.to_owned();
+        // The guard would clean up behind a server that ends with it, so it goes first.
+        self.guard.kill()?;
+        self.guard.wait()?;
+        run(command("kill").args(["-QUIT", &pid]))?;
+        while command("kill").args(["-0", &pid]).stderr(Stdio::null()).status()?.success() {
+            std::thread::sleep(Duration::from_millis(10));
+        }
+        self.guard = guard(&self.programs, self.user, &self.folder, self.port, self.settings)?;
+        self.wait()
     }
 
     /// What a client connects to.
@@ -79,9 +104,17 @@ impl Postgres {
         format!("postgresql://postgres@127.0.0.1:{}/postgres", self.port)
     }
 
-    fn wait(&self, programs: &Path) -> Result<()> {
+    /// An empty database, and what a client connects to.
+    pub fn create_database(&self, name: &str) -> Result<String> {
+        let port = self.port.to_string();
+        let mut create = Command::new(self.programs.join("createdb"));
+        run(create.args(["--host=127.0.0.1", "--username=postgres", "--port", &port, name]))?;
+        Ok(format!("postgresql://postgres@127.0.0.1:{}/{name}", self.port))
+    }
+
+    fn wait(&self) -> Result<()> {
         let begun = Instant::now();
-        let ready = programs.join("pg_isready");
+        let ready = self.programs.join("pg_isready");
         let port = self.port.to_string();
         while begun.elapsed() < START_MAX {
             let asked = Command::new(&ready).args(["--quiet", "--host=127.0.0.1", "--port", &port]).status();
@@ -100,6 +133,17 @@ impl Drop for Postgres {
         drop(self.guard.stdin.take());
         let _ = self.guard.wait();
     }
+}
+
+/// Starts the server below a guard.
+fn guard(programs: &Path, user: Option<&str>, folder: &Path, port: u16, settings: &[&str]) -> Result<Child> {
+    let log = File::options().create(true).append(true).open(folder.join("log"))?;
+    let mut guard = as_user(user, Path::new("sh"), folder);
+    guard.args(["-c", GUARD, "sh"]).arg(folder).arg(programs.join("postgres"));
+    guard.arg("-D").arg(folder.join("data")).arg("-k").arg(folder).arg("-p").arg(port.to_string());
+    guard.args(SETTINGS.iter().chain(settings).flat_map(|setting| ["-c", setting]));
+    guard.stdin(Stdio::piped()).stdout(log.try_clone()?).stderr(log);
+    guard.spawn().context("cannot start PostgreSQL")
 }
 
 /// The folder with the programs of the newest version.
@@ -159,4 +203,25 @@ fn as_user(user: Option<&str>, program: &Path, folder: &Path) -> Command {
     };
     command.current_dir(folder);
     command
+}
+
+fn command(program: &str) -> Command {
+    Command::new(program)
+}
+
+fn exists(program: &str) -> bool {
+    command(program).arg("--version").stdout(Stdio::null()).stderr(Stdio::null()).status().is_ok()
+}
+
+fn run(command: &mut Command) -> Result<()> {
+    let status = command.status().with_context(|| format!("cannot run {command:?}"))?;
+    if !status.success() {
+        bail!("{command:?} ended with {status}");
+    }
+    Ok(())
+}
+
+fn output(command: &mut Command) -> Result<String> {
+    let output = command.output().with_context(|| format!("cannot run {command:?}"))?;
+    Ok(String::from_utf8_lossy(&output.stdout).into_owned())
 }

@@ -1,0 +1,318 @@
+//! What waits to be written becomes one transaction: each lane has a connection, and takes all that waits when it is free.
+//!
+//! Units that meet nobody go first, as a few statements over arrays (`fast`). What that finds to have moved, and what is more
+//! involved, is written unit by unit afterwards (`careful`). Claims of queues without limits share the first transaction.
+
+use std::collections::{HashSet, VecDeque};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use punctual_store::{Batch, Claim, Keeper, StoreError, Taken, Unit};
+use tokio::sync::{Notify, oneshot};
+
+use crate::careful::{self, Careful};
+use crate::fast::{self, Written};
+use crate::fault::Fault;
+use crate::fresh::Fresh;
+use crate::options::Options;
+use crate::queues::Queues;
+use crate::session::{Address, Purpose, Session};
+
+/// Rows of one transaction, roughly.
+const ROWS_MAX: usize = 20_000;
+
+/// How often the same is tried when it meets others.
+const TRIES_MAX: u32 = 5;
+
+/// The answer to whoever waits.
+type Waiter<T> = oneshot::Sender<Result<T, StoreError>>;
+
+/// Something to write.
+enum Errand {
+    Commit { batch: Batch, waiter: Waiter<Vec<Result<(), StoreError>>> },
+    Claim { claim: Claim, waiter: Waiter<Taken> },
+}
+
+impl Errand {
+    fn rows(&self) -> usize {
+        match self {
+            Errand::Commit { batch, .. } => batch.units.iter().map(|unit| 1 + unit.runs.len()).sum(),
+            Errand::Claim { claim, .. } => claim.runs_max.min(1_000),
+        }
+    }
+}
+
+/// What waits for a lane.
+#[derive(Default)]
+pub(crate) struct Lanes {
+    waiting: Mutex<VecDeque<Errand>>,
+    arrived: Notify,
+}
+
+impl Lanes {
+    /// Writes a batch as soon as a lane is free.
+    pub(crate) fn commit(
+        &self,
+        batch: Batch,
+    ) -> oneshot::Receiver<Result<Vec<Result<(), StoreError>>, StoreError>> {
+        let (waiter, answer) = oneshot::channel();
+        self.push(Errand::Commit { batch, waiter });
+        answer
+    }
+
+    /// Claims as soon as a lane is free.
+    pub(crate) fn claim(&self, claim: Claim) -> oneshot::Receiver<Result<Taken, StoreError>> {
+        let (waiter, answer) = oneshot::channel();
+        self.push(Errand::Claim { claim, waiter });
+        answer
+    }
+
+    fn push(&self, errand: Errand) {
+        self.waiting.lock().unwrap_or_else(PoisonError::into_inner).push_back(errand);
+        self.arrived.notify_one();
+    }
+
+    /// Takes what waits, up to a bound.
+    fn take(&self) -> Vec<Errand> {
+        let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
+        let (mut errands, mut rows) = (Vec::new(), 0);
+        while let Some(errand) = waiting.pop_front() {
+            rows += errand.rows();
+            errands.push(errand);
+            if rows >= ROWS_MAX {
+                break;
+            }
+        }
+        if !waiting.is_empty() {
+            self.arrived.notify_one();
+        }
+        errands
+    }
+
+    /// One lane, for as long as the store lives.
+    pub(crate) async fn run(
+        self: Arc<Lanes>,
+        address: Address,
+        options: Arc<Options>,
+        queues: Arc<Queues>,
+        fresh: Arc<Fresh>,
+    ) {
+        let mut session: Option<Session> = None;
+        loop {
+            let arrived = self.arrived.notified();
+            let errands = self.take();
+            if errands.is_empty() {
+                arrived.await;
+                continue;
+            }
+            if session.as_ref().is_none_or(Session::is_closed) {
+                session = None;
+                match Session::open(&address, &options, Purpose::Write, |_| {}).await {
+                    Ok(opened) => session = Some(opened),
+                    Err(fault) => {
+                        refuse(errands, &fault.answer());
+                        continue;
+                    }
+                }
+            }
+            let Some(open) = &session else { continue };
+            if write(open, &queues, &fresh, errands).await {
+                session = None;
+            }
+        }
+    }
+}
+
+fn refuse(errands: Vec<Errand>, error: &StoreError) {
+    for errand in errands {
+        match errand {
+            Errand::Commit { waiter, .. } => drop(waiter.send(Err(error.clone()))),
+            Errand::Claim { waiter, .. } => drop(waiter.send(Err(error.clone()))),
+        }
+    }
+}
+
+/// A batch whose units find their answers one by one.
+struct Pending {
+    units: Vec<Unit>,
+    keeper: Keeper,
+    answers: Vec<Option<Result<(), StoreError>>>,
+    waiter: Option<Waiter<Vec<Result<(), StoreError>>>>,
+}
+
+impl Pending {
+    /// Answers if there is nothing left to find out.
+    fn answer(&mut self) {
+        if self.answers.iter().all(Option::is_some)
+            && let Some(waiter) = self.waiter.take()
+        {
+            let _ = waiter.send(Ok(std::mem::take(&mut self.answers).into_iter().flatten().collect()));
+        }
+    }
+
+    fn fail(&mut self, error: &StoreError) {
+        if let Some(waiter) = self.waiter.take() {
+            let _ = waiter.send(Err(error.clone()));
+        }
+    }
+}
+
+/// Writes some errands; true if the connection is of no use any more.
+async fn write(session: &Session, queues: &Queues, fresh: &Fresh, errands: Vec<Errand>) -> bool {
+    let (mut batches, mut plain, mut limited) = (Vec::new(), Vec::new(), Vec::new());
+    for errand in errands {
+        match errand {
+            Errand::Commit { batch: Batch { units, keeper }, waiter } => {
+                let answers = vec![None; units.len()];
+                batches.push(Pending { units, keeper, answers, waiter: Some(waiter) });
+            }
+            Errand::Claim { claim, waiter } if queues.of(claim.queue.0).is_limited() => {
+                limited.push((claim, waiter));
+            }
+            Errand::Claim { claim, waiter } => plain.push((claim, waiter)),
+        }
+    }
+    let mut deferred = not_plain(&batches, queues, fresh);
+    let outcome = write_fast(session, queues, &mut batches, &mut plain, &mut deferred).await;
+    if let Err(fault) = outcome {
+        return give_up(&fault, &mut batches, plain.into_iter().chain(limited).collect());
+    }
+    // Whoever turned out to ask for a queue with limits waits with those.
+    limited.extend(plain);
+    batches.iter_mut().for_each(Pending::answer);
+    if !deferred.is_empty()
+        && let Err(fault) = write_careful(session, queues, &mut batches).await
+    {
+        return give_up(&fault, &mut batches, limited);
+    }
+    batches.iter_mut().for_each(Pending::answer);
+    for (claim, waiter) in limited {
+        let answer = retrying(|| session.transact(Careful::new(session, queues).claim(&claim))).await;
+        let lost = answer.as_ref().is_err_and(|fault| fault.is_connection_lost());
+        let _ = waiter.send(answer.map_err(|fault| fault.answer()));
+        if lost {
+            return true;
+        }
+    }
+    false
+}
+
+fn give_up(fault: &Fault, batches: &mut [Pending], claims: Vec<(Claim, Waiter<Taken>)>) -> bool {
+    let error = fault.answer();
+    batches.iter_mut().for_each(|batch| batch.fail(&error));
+    for (_, waiter) in claims {
+        let _ = waiter.send(Err(error.clone()));
+    }
+    // A statement that ran out of time may have left the transaction open.
+    true
+}
+
+/// Which unit: of which batch, at which place.
+type Place = (usize, usize);
+
+/// Units that have to be looked at before they are written, or that touch what others do.
+fn not_plain(batches: &[Pending], queues: &Queues, fresh: &Fresh) -> HashSet<Place> {
+    let (mut touched, mut deferred) = (fast::Touched::default(), HashSet::new());
+    for (batch, pending) in batches.iter().enumerate() {
+        let ordered = fast::is_ordered(&pending.units);
+        for (place, unit) in pending.units.iter().enumerate() {
+            // All are asked: what is deferred is touched too, so that nobody overtakes it.
+            let (alone, new) = (touched.add(unit), fast::is_fresh(unit, fresh));
+            if ordered || !alone || !new || !fast::is_plain(unit, queues) {
+                deferred.insert((batch, place));
+            }
+        }
+    }
+    deferred
+}
+
+/// Writes what meets nobody, and claims. What is left for later is in `deferred`; claims that were answered are taken out.
+async fn write_fast(
+    session: &Session,
+    queues: &Queues,
+    batches: &mut [Pending],
+    claims: &mut Vec<(Claim, Waiter<Taken>)>,
+    deferred: &mut HashSet<Place>,
+) -> Result<(), Fault> {
+    let mut tries = 0;
+    loop {
+        let places = batches
+            .iter()
+            .enumerate()
+            .flat_map(|(batch, pending)| (0..pending.units.len()).map(move |place| (batch, place)));
+        let places: Vec<Place> = places.filter(|place| !deferred.contains(place)).collect();
+        let units: Vec<(&Unit, Keeper)> = places
+            .iter()
+            .map(|(batch, place)| (&batches[*batch].units[*place], batches[*batch].keeper))
+            .collect();
+        let wanted: Vec<&Claim> = claims.iter().map(|(claim, _)| claim).collect();
+        if units.is_empty() && wanted.is_empty() {
+            return Ok(());
+        }
+        match fast::write(session, queues, &units, &wanted).await {
+            Ok(Written::All(taken)) => {
+                for (batch, place) in places {
+                    batches[batch].answers[place] = Some(Ok(()));
+                }
+                for ((_, waiter), taken) in claims.drain(..).zip(taken) {
+                    let _ = waiter.send(Ok(taken));
+                }
+                return Ok(());
+            }
+            Ok(Written::Nothing { moved }) => deferred.extend(moved.into_iter().map(|unit| places[unit])),
+            Ok(Written::QueuesChanged) => {
+                queues.refresh(session).await?;
+                for place in &places {
+                    if !fast::is_plain(&batches[place.0].units[place.1], queues) {
+                        deferred.insert(*place);
+                    }
+                }
+                if claims.iter().any(|(claim, _)| queues.of(claim.queue.0).is_limited()) {
+                    // They go the other way; the units still go this one.
+                    let mut none = Vec::new();
+                    return Box::pin(write_fast(session, queues, batches, &mut none, deferred)).await;
+                }
+            }
+            Err(fault) if fault.is_passing() && tries < TRIES_MAX => {}
+            Err(fault) => return Err(fault),
+        }
+        tries += 1;
+        if tries > TRIES_MAX {
+            deferred.extend(places);
+        }
+    }
+}
+
+/// Writes all that has no answer yet, one unit after another.
+async fn write_careful(session: &Session, queues: &Queues, batches: &mut [Pending]) -> Result<(), Fault> {
+    let mut tries = 0;
+    let answers = loop {
+        queues.refresh(session).await?;
+        let open = batches.iter().flat_map(|pending| {
+            let open = pending.units.iter().zip(&pending.answers).filter(|(_, answer)| answer.is_none());
+            open.map(|(unit, _)| (unit, pending.keeper))
+        });
+        let open: Vec<(&Unit, Keeper)> = open.collect();
+        match session.transact(careful::write(session, queues, &open)).await {
+            Err(fault) if fault.is_passing() && tries < TRIES_MAX => tries += 1,
+            answers => break answers?,
+        }
+    };
+    let open = batches.iter_mut().flat_map(|pending| pending.answers.iter_mut());
+    for (place, answer) in open.filter(|answer| answer.is_none()).zip(answers) {
+        *place = Some(answer);
+    }
+    Ok(())
+}
+
+/// Tries again what met others.
+pub(crate) async fn retrying<T, F: Future<Output = Result<T, Fault>>>(
+    work: impl Fn() -> F,
+) -> Result<T, Fault> {
+    let mut tries = 0;
+    loop {
+        match work().await {
+            Err(fault) if fault.is_passing() && tries < TRIES_MAX => tries += 1,
+            answer => return answer,
+        }
+    }
+}

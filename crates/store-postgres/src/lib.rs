@@ -1,0 +1,66 @@
+//! The store for many nodes: one PostgreSQL, and no other coordinator.
+//!
+//! Reading order: [`Postgres`], `store` (the contract, method by method), `lane` (what waits becomes one transaction),
+//! `fast` (units that meet nobody, as a few statements over arrays), `careful` (all others, one after another), `reader`,
+//! `roster` (leases and nodes, by the database's clock), `news` (what nodes tell each other), `days` (history by day).
+//!
+//! Every commit holds the row of its shard's epoch against change, and compares the sequence of each schedule in the statement
+//! that writes it: so two owners of a shard, or an owner and a command on another node, cannot both advance a schedule.
+
+mod careful;
+mod days;
+mod fast;
+mod fault;
+mod fresh;
+mod lane;
+mod news;
+mod open;
+mod options;
+mod pool;
+mod queues;
+mod reader;
+mod retire;
+mod roster;
+mod session;
+mod store;
+mod value;
+
+use std::sync::Arc;
+
+use tokio::sync::mpsc;
+use tokio::task::JoinHandle;
+
+pub use options::Options;
+use punctual_store::News;
+
+use fresh::Fresh;
+use lane::Lanes;
+use news::Listeners;
+use pool::Pool;
+use queues::Queues;
+
+/// A store in a PostgreSQL database, used by any number of processes at a time.
+pub struct Postgres {
+    shards: u32,
+    options: Arc<Options>,
+    /// Questions.
+    readers: Pool,
+    /// Leases and nodes: they wait for nobody else.
+    beats: Pool,
+    /// What may take a while.
+    chores: Arc<Pool>,
+    lanes: Arc<Lanes>,
+    queues: Arc<Queues>,
+    fresh: Arc<Fresh>,
+    listeners: Arc<Listeners>,
+    teller: mpsc::UnboundedSender<News>,
+    tasks: Vec<JoinHandle<()>>,
+}
+
+impl Drop for Postgres {
+    fn drop(&mut self) {
+        for task in &self.tasks {
+            task.abort();
+        }
+    }
+}

@@ -1,0 +1,173 @@
+//! What nodes tell each other: one channel, heard on a connection of its own, told in bundles.
+
+use std::collections::BTreeSet;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use punctual_store::{Listener, News, QueueKey, RunKey, ShardId, TreeKey};
+use tokio::sync::mpsc;
+use tokio_postgres::AsyncMessage;
+
+use crate::fault::Fault;
+use crate::options::Options;
+use crate::pool::Pool;
+use crate::queues::Queues;
+use crate::session::{Address, Purpose, Session};
+use crate::value::{at, time};
+
+/// A payload may have 8,000 bytes.
+const BYTES_MAX: usize = 7_000;
+
+/// The shortest time between two bundles.
+const PAUSE: Duration = Duration::from_millis(2);
+
+/// The longest time between two tries to listen again.
+const BACKOFF_MAX: Duration = Duration::from_secs(2);
+
+/// Who listens in this process.
+#[derive(Default)]
+pub(crate) struct Listeners(Mutex<Vec<mpsc::UnboundedSender<News>>>);
+
+impl Listeners {
+    pub(crate) fn add(&self) -> Listener {
+        let (sender, receiver) = mpsc::unbounded_channel();
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).push(sender);
+        receiver
+    }
+
+    fn hear(&self, news: &News) {
+        let mut listeners = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        listeners.retain(|listener| listener.send(news.clone()).is_ok());
+    }
+}
+
+/// One piece of news in a payload.
+pub(crate) fn encode(news: &News) -> String {
+    match news {
+        News::Ready(queue) => format!("R{queue}"),
+        News::Queue(queue) => format!("Q{queue}"),
+        News::Tree { shard, tree, due_time } => match due_time {
+            Some(due_time) => format!("T{shard}:{tree}:{}", time(*due_time)),
+            None => format!("T{shard}:{tree}:"),
+        },
+        News::Stop(run) => format!("S{run}"),
+        News::Roster => "N".to_owned(),
+        News::Gap => "G".to_owned(),
+    }
+}
+
+fn decode(word: &str) -> Option<News> {
+    let mut letters = word.chars();
+    let kind = letters.next()?;
+    let rest = letters.as_str();
+    match kind {
+        'R' => Some(News::Ready(QueueKey(rest.parse().ok()?))),
+        'Q' => Some(News::Queue(QueueKey(rest.parse().ok()?))),
+        'S' => Some(News::Stop(RunKey(rest.parse().ok()?))),
+        'N' => Some(News::Roster),
+        'G' => Some(News::Gap),
+        'T' => {
+            let mut parts = rest.split(':');
+            let (shard, tree) = (ShardId(parts.next()?.parse().ok()?), TreeKey(parts.next()?.parse().ok()?));
+            let due_time = parts.next()?;
+            let due_time = if due_time.is_empty() { None } else { Some(at(due_time.parse().ok()?)) };
+            Some(News::Tree { shard, tree, due_time })
+        }
+        // A later release may tell what this one does not know.
+        _ => None,
+    }
+}
+
+/// Bundles of words that each fit into a payload.
+pub(crate) fn payloads(words: impl IntoIterator<Item = String>) -> Vec<String> {
+    let mut payloads: Vec<String> = Vec::new();
+    for word in words {
+        match payloads.last_mut() {
+            Some(last) if last.len() + word.len() < BYTES_MAX => {
+                last.push(' ');
+                last.push_str(&word);
+            }
+            _ => payloads.push(word),
+        }
+    }
+    payloads
+}
+
+/// A connection that listens. What is told from now on is heard.
+pub(crate) async fn open(
+    address: &Address,
+    options: &Options,
+    listeners: &Arc<Listeners>,
+) -> Result<Session, Fault> {
+    let listeners = listeners.clone();
+    let hear = move |message: AsyncMessage| {
+        if let AsyncMessage::Notification(told) = message {
+            told.payload().split(' ').filter_map(decode).for_each(|news| listeners.hear(&news));
+        }
+    };
+    let session = Session::open(address, options, Purpose::Read, hear).await?;
+    session.run("LISTEN punctual").await?;
+    Ok(session)
+}
+
+/// Goes on listening, whatever becomes of the connection. What was told in between is lost, so everybody looks again.
+pub(crate) async fn keep_listening(
+    address: Address,
+    options: Arc<Options>,
+    listeners: Arc<Listeners>,
+    mut session: Session,
+) {
+    loop {
+        // A connection that says nothing may be dead: so it is asked for something now and then.
+        while tokio::time::timeout(options.statement_timeout, session.run("SELECT 1"))
+            .await
+            .is_ok_and(|answer| answer.is_ok())
+        {
+            tokio::select! {
+                () = tokio::time::sleep(Duration::from_secs(15)) => {}
+                () = session.closed() => break,
+            }
+        }
+        tracing::warn!("the connection that listens for other nodes is lost; trying again");
+        let mut pause = Duration::from_millis(20);
+        session = loop {
+            match open(&address, &options, &listeners).await {
+                Ok(session) => break session,
+                Err(_) => tokio::time::sleep(pause).await,
+            }
+            pause = (pause * 2).min(BACKOFF_MAX);
+        };
+        tracing::info!("listening for other nodes again");
+        listeners.hear(&News::Gap);
+    }
+}
+
+/// Queues that others have changed are read again.
+pub(crate) async fn keep_queues(mut news: Listener, queues: Arc<Queues>, chores: Arc<Pool>) {
+    while let Some(heard) = news.recv().await {
+        if matches!(heard, News::Queue(_) | News::Gap)
+            && let Ok((session, _guard)) = chores.alone().await
+        {
+            // Whoever uses what is old is told so by the version, and reads it again.
+            let _ = queues.refresh(&session).await;
+        }
+    }
+}
+
+/// Tells in bundles; what cannot be told is lost.
+pub(crate) async fn keep_telling(pool: Pool, mut told: mpsc::UnboundedReceiver<News>) {
+    while let Some(first) = told.recv().await {
+        let mut words = BTreeSet::from([encode(&first)]);
+        while let Ok(more) = told.try_recv() {
+            words.insert(encode(&more));
+        }
+        if let Ok(session) = pool.session().await {
+            for payload in payloads(words) {
+                if session.execute("SELECT pg_notify('punctual', $1)", &[&payload]).await.is_err() {
+                    break;
+                }
+            }
+        }
+        tokio::time::sleep(PAUSE).await;
+    }
+}

@@ -1,0 +1,41 @@
+//! How the store talks to its database.
+
+use std::time::Duration;
+
+/// How the store talks to its database.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// Where it is, as a URL or as `key=value` pairs; several hosts are tried in turn, the one that takes writes is used.
+    pub url: String,
+    /// Where to listen for news, if `url` goes through a proxy that hands out connections by transaction.
+    pub listen_url: Option<String>,
+    /// How many shards a database gets that is used for the first time; others keep theirs.
+    pub shards: u32,
+    /// Connections that write.
+    pub writers: usize,
+    /// Connections that read.
+    pub readers: usize,
+    /// The longest that one statement may take, waiting for locks included.
+    pub statement_timeout: Duration,
+    /// How long to try when the database does not answer at the start.
+    pub connect_timeout: Duration,
+    /// Whether history is only removed by whole days, which costs nothing, unless more than this is kept too long.
+    /// Nothing removes row by row, exactly when it is time.
+    pub removes_days: bool,
+}
+
+impl Options {
+    /// The usual ones.
+    pub fn new(url: impl Into<String>) -> Options {
+        Options {
+            url: url.into(),
+            listen_url: None,
+            shards: 32,
+            writers: 2,
+            readers: 2,
+            statement_timeout: Duration::from_secs(20),
+            connect_timeout: Duration::from_secs(10),
+            removes_days: false,
+        }
+    }
+}

@@ -1,0 +1,158 @@
+//! One connection: opened with TLS where that is wanted, statements prepared once, opened again when it was lost.
+
+mod tls;
+
+use std::collections::HashMap;
+use std::future::Future;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use tokio::sync::Notify;
+use tokio::task::JoinHandle;
+use tokio_postgres::types::ToSql;
+use tokio_postgres::{AsyncMessage, Client, Row, Statement};
+
+use crate::fault::Fault;
+use crate::options::Options;
+pub(crate) use tls::Address;
+
+/// What statements are given.
+pub(crate) type Params<'a> = &'a [&'a (dyn ToSql + Sync)];
+
+/// What a session is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Purpose {
+    /// Few statements over arrays, each row found by its key.
+    Write,
+    /// Whatever is asked.
+    Read,
+    /// Telling others something, which need not survive a crash of the database.
+    Tell,
+}
+
+/// One connection.
+pub(crate) struct Session {
+    client: Client,
+    /// By the place of their text in memory.
+    statements: Mutex<HashMap<usize, Statement>>,
+    /// Carries bytes until it is dropped.
+    carrier: JoinHandle<()>,
+    /// The carrier has ended.
+    ended: Arc<Notify>,
+}
+
+impl Session {
+    /// Connects, and hands over whatever the database says by itself.
+    pub(crate) async fn open(
+        address: &Address,
+        options: &Options,
+        purpose: Purpose,
+        mut hear: impl FnMut(AsyncMessage) + Send + 'static,
+    ) -> Result<Session, Fault> {
+        let (client, mut connection) = address.connect().await?;
+        let ended = Arc::new(Notify::new());
+        let end = ended.clone();
+        let carrier = tokio::spawn(async move {
+            while let Some(message) = std::future::poll_fn(|context| connection.poll_message(context)).await {
+                match message {
+                    Ok(message) => hear(message),
+                    Err(_) => break,
+                }
+            }
+            end.notify_one();
+        });
+        let session = Session { client, statements: Mutex::default(), carrier, ended };
+        session.set_up(options, purpose).await?;
+        Ok(session)
+    }
+
+    async fn set_up(&self, options: &Options, purpose: Purpose) -> Result<(), Fault> {
+        let timeout = options.statement_timeout.as_millis();
+        let idle = Duration::from_secs(10).max(options.statement_timeout).as_millis();
+        let rest = match purpose {
+            // A plan for few rows is right for many too: each is found by its key, whatever the tables have grown to.
+            Purpose::Write => {
+                "SET plan_cache_mode = force_generic_plan; SET enable_seqscan = off; SET enable_hashjoin = off; \
+                 SET enable_mergejoin = off; SET jit = off;"
+            }
+            Purpose::Read => "SET jit = off;",
+            Purpose::Tell => "SET synchronous_commit = off;",
+        };
+        let sql = format!(
+            "SET statement_timeout = {timeout}; SET lock_timeout = {timeout}; \
+             SET idle_in_transaction_session_timeout = {idle}; {rest}"
+        );
+        Ok(self.client.batch_execute(&sql).await?)
+    }
+
+    pub(crate) fn is_closed(&self) -> bool {
+        self.client.is_closed()
+    }
+
+    /// Waits until it is lost; for one who waits.
+    pub(crate) async fn closed(&self) {
+        self.ended.notified().await;
+    }
+
+    /// Prepares a statement, or finds it prepared.
+    pub(crate) async fn prepare(&self, sql: &'static str) -> Result<Statement, Fault> {
+        let place = sql.as_ptr() as usize;
+        let known = self.statements.lock().unwrap_or_else(PoisonError::into_inner).get(&place).cloned();
+        if let Some(statement) = known {
+            return Ok(statement);
+        }
+        let statement = self.client.prepare(sql).await?;
+        let mut statements = self.statements.lock().unwrap_or_else(PoisonError::into_inner);
+        Ok(statements.entry(place).or_insert(statement).clone())
+    }
+
+    /// All rows of an answer.
+    pub(crate) async fn query(&self, sql: &'static str, params: Params<'_>) -> Result<Vec<Row>, Fault> {
+        let statement = self.prepare(sql).await?;
+        Ok(self.client.query(&statement, params).await?)
+    }
+
+    /// The row of an answer, if there is one.
+    pub(crate) async fn find(&self, sql: &'static str, params: Params<'_>) -> Result<Option<Row>, Fault> {
+        Ok(self.query(sql, params).await?.into_iter().next())
+    }
+
+    /// How many rows were changed.
+    pub(crate) async fn execute(&self, sql: &'static str, params: Params<'_>) -> Result<u64, Fault> {
+        let statement = self.prepare(sql).await?;
+        Ok(self.client.execute(&statement, params).await?)
+    }
+
+    /// The number that a statement without values gives.
+    pub(crate) async fn count(&self, sql: &str) -> Result<u64, Fault> {
+        let row = self.client.query_one(sql, &[]).await?;
+        Ok(u64::try_from(row.get::<_, i64>(0)).unwrap_or(0))
+    }
+
+    /// A statement without values.
+    pub(crate) async fn run(&self, sql: &str) -> Result<(), Fault> {
+        Ok(self.client.batch_execute(sql).await?)
+    }
+
+    /// Does something in a transaction: written if it answers, taken back if it fails.
+    pub(crate) async fn transact<T>(&self, work: impl Future<Output = Result<T, Fault>>) -> Result<T, Fault> {
+        self.run("BEGIN").await?;
+        match work.await {
+            Ok(answer) => {
+                self.run("COMMIT").await?;
+                Ok(answer)
+            }
+            Err(fault) => {
+                // If this fails too, the connection is lost, and the transaction with it.
+                let _ = self.run("ROLLBACK").await;
+                Err(fault)
+            }
+        }
+    }
+}
+
+impl Drop for Session {
+    fn drop(&mut self) {
+        self.carrier.abort();
+    }
+}

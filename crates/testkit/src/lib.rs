@@ -1,0 +1,6 @@
+//! What tests and benchmarks need around them: real servers, in temporary folders, on free ports of loopback, gone when
+//! they are dropped, even if whoever started them is killed.
+
+mod postgres;
+
+pub use postgres::Postgres;

@@ -85,6 +85,16 @@ impl Watches {
         }
     }
 
+    /// Whether something is watched about a run.
+    pub(crate) fn is_watched(&self, run: RunKey) -> bool {
+        self.by_run.contains_key(&run)
+    }
+
+    /// Everything about which something is watched.
+    pub(crate) fn runs(&self) -> Vec<RunKey> {
+        self.by_run.keys().copied().collect()
+    }
+
     /// Stops watching a run.
     pub(crate) fn remove(&mut self, run: RunKey) {
         self.timers.set(run, None);

@@ -89,6 +89,10 @@ impl World {
                     }
                     continue;
                 }
+                Effect::ListQueues => {
+                    // There is one queue, and everybody knows it.
+                    Happening::Hear { by, event: Box::new(Event::QueuesListed) }
+                }
                 Effect::Load(trees) => Happening::Load { by, trees },
                 Effect::Reserve { count } => Happening::Reserve { by, count },
                 Effect::Commit { batch, units } => {

@@ -38,6 +38,8 @@ pub(super) struct Member {
     known: BTreeSet<Keeper>,
     /// Nodes that are gone, and whose runs nobody has looked at yet.
     orphaned: BTreeSet<Keeper>,
+    /// Shards whose owner is gone.
+    abandoned: BTreeSet<ShardId>,
     adoption: Option<tokio::task::JoinHandle<Vec<Keeper>>>,
     /// When a shard may become free that is to be taken.
     look_again: Option<Duration>,
@@ -59,6 +61,7 @@ impl Member {
             drivers: JoinSet::new(),
             known: BTreeSet::new(),
             orphaned: BTreeSet::new(),
+            abandoned: BTreeSet::new(),
             adoption: None,
             look_again: None,
             rounds: 0,
@@ -195,13 +198,19 @@ impl Member {
         let inner = self.engine.inner.clone();
         let (me, ttl) = (&inner.node.id, inner.config.shard_lease);
         let mut started = Vec::new();
+        for lease in &roster.leases {
+            match is_alive(&roster.nodes, &lease.node, roster.now) {
+                true => self.abandoned.remove(&lease.shard),
+                false => self.abandoned.insert(lease.shard),
+            };
+        }
         for shard in (0..planned.len() as u32).map(ShardId) {
             if planned[shard.0 as usize].as_ref() != Some(me) || self.held.contains_key(&shard) {
                 continue;
             }
             let other = roster.leases.iter().find(|lease| lease.shard == shard && lease.node != *me);
             if let Some(other) = other.filter(|lease| lease.expires_at > roster.now) {
-                if !is_alive(&roster.nodes, &other.node, roster.now) {
+                if self.abandoned.contains(&shard) {
                     self.wait_for(other.expires_at.duration_since(roster.now));
                 }
                 continue;
@@ -210,7 +219,7 @@ impl Member {
                 self.wait_for(ttl);
                 continue;
             };
-            inner.metrics.shard_takeovers.add(u64::from(other.is_some()));
+            inner.metrics.shard_takeovers.add(u64::from(self.abandoned.remove(&shard)));
             started.push(self.start(lease));
         }
         inner.metrics.shards.set(self.held.len() as u64);

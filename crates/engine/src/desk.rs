@@ -130,7 +130,7 @@ impl Desk {
                     started_at: *started_at,
                     retry: body.action.without_input(),
                     stop: live.stop,
-                    log_tail: String::new(),
+                    log_tail: None,
                 })))
             }
         }

@@ -90,6 +90,7 @@ impl Desk {
             let Some(watch) = self.watch_of(&live, &body, now, lease) else { continue };
             watches.set(live.made.run, watch);
             let Some(held) = watches.any_lease(live.made.run) else { continue };
+            held.log_tail = Some(String::new());
             let (lease_until, deadline) = (held.until, held.deadline);
             claimed.push(Claimed { live, body, lease_until, deadline });
         }

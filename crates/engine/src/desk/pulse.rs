@@ -170,11 +170,15 @@ impl Desk {
     async fn keep_details(&self, pulses: Vec<Pulse>) -> Result<(), EngineError> {
         let mut writes = Vec::new();
         for Pulse { run, attempt, progress, log } in pulses {
+            if !log.is_empty() {
+                self.recall_tail(run, attempt).await?;
+            }
             let mut watches = self.watches();
             let Some(lease) = watches.lease(run, attempt) else { continue };
             let log_tail = (!log.is_empty()).then(|| {
-                append_tail(&mut lease.log_tail, &log, self.config.log_tail_bytes_max);
-                lease.log_tail.as_bytes().into()
+                let tail = lease.log_tail.get_or_insert_default();
+                append_tail(tail, &log, self.config.log_tail_bytes_max);
+                tail.as_bytes().into()
             });
             if progress.is_some() || log_tail.is_some() {
                 writes.push(RunWrite::Details { run, attempt, progress, log_tail });
@@ -183,6 +187,21 @@ impl Desk {
         if !writes.is_empty() {
             let batch = self.batch(vec![Unit { runs: writes, ..Unit::default() }]);
             self.store.commit(batch).await.map_err(Desk::unavailable)?;
+        }
+        Ok(())
+    }
+}
+
+impl Desk {
+    /// What another process has written of a log goes on here.
+    async fn recall_tail(&self, run: RunKey, attempt: u32) -> Result<(), EngineError> {
+        let unknown = self.watches().lease(run, attempt).is_some_and(|lease| lease.log_tail.is_none());
+        if unknown {
+            let stored = self.store.run_details(run).await?.log_tail;
+            let tail = stored.map(|tail| String::from_utf8_lossy(&tail).into_owned());
+            if let Some(lease) = self.watches().lease(run, attempt) {
+                lease.log_tail.get_or_insert(tail.unwrap_or_default());
+            }
         }
         Ok(())
     }

@@ -46,7 +46,8 @@ pub(crate) struct Lease {
     /// The run's action without its input: how to retry.
     pub(crate) retry: RunAction,
     pub(crate) stop: Option<StopKind>,
-    pub(crate) log_tail: String,
+    /// The last lines of its log; nothing if another process has written them.
+    pub(crate) log_tail: Option<String>,
 }
 
 impl Watch {

@@ -1,8 +1,9 @@
 //! Drivers of shards: started with the timers of their shard, and given up in good order. And the guest, which has none.
 
 use std::sync::mpsc::{Receiver, Sender, channel};
+use std::time::Duration;
 
-use punctual_store::{Lease, ShardId};
+use punctual_store::{Lease, News, ShardId};
 use tokio::sync::oneshot;
 
 use super::Engine;
@@ -12,6 +13,9 @@ use crate::shard::{Event, Shard};
 
 /// Timers that one page brings.
 const TIMERS_PAGE: usize = 20_000;
+
+/// How long to wait before a shard is taken again that could not be driven.
+const TRY_AGAIN: Duration = Duration::from_millis(500);
 
 impl Engine {
     /// Drives a shard from now on, until its driver ends. Who asks for something meanwhile waits in the inbox, and so do
@@ -51,15 +55,15 @@ impl Engine {
         driving: oneshot::Sender<Result<(), EngineError>>,
     ) {
         let shard = lease.shard;
-        let ended = match self.drive(&lease, sender, inbox).await {
+        let (ended, pause) = match self.drive(&lease, sender, inbox).await {
             Ok(end) => {
                 let _ = driving.send(Ok(()));
-                end.await.unwrap_or(Ended::Stopped)
+                (end.await.unwrap_or(Ended::Stopped), Duration::ZERO)
             }
             Err(error) => {
                 tracing::warn!(%shard, %error, "a shard could not be driven; it is given up");
                 let _ = driving.send(Err(error));
-                Ended::Stopped
+                (Ended::Stopped, TRY_AGAIN)
             }
         };
         self.inner.router.set(shard, None);
@@ -71,9 +75,10 @@ impl Engine {
                     tracing::warn!(%shard, %error, "a lease could not be given up; it will run out");
                 }
                 // Whoever gets it next need not wait.
-                self.tell(punctual_store::News::Roster);
+                self.tell(News::Roster);
             }
         }
+        tokio::time::sleep(pause).await;
     }
 
     /// Serves schedules of other nodes from now on.

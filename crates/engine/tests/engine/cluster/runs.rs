@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use punctual_core::{Outcome, StopKind};
-use punctual_engine::{AttemptEnd, Claimed, Directive, Engine, Recorded};
+use punctual_engine::{AttemptEnd, Claimed, Directive, Engine, Pulse, Recorded};
 use punctual_store::{QueueSettings, RunKey, Store};
 
 use crate::town::{Town, WAIT, claim, heartbeat, report, schedule, trigger, until};
@@ -90,6 +90,27 @@ async fn a_worker_may_turn_to_another_node_with_every_heartbeat() {
         [&one, &two].iter().all(|engine| engine.metrics().running.get() == 0)
     })
     .await;
+    one.stop(WAIT).await;
+    two.stop(WAIT).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_log_goes_on_at_another_node() {
+    let (_town, one, two) = two_nodes(None).await;
+    trigger(&one, "s", "t").await;
+    let claimed = claim(&one).await;
+    let (run, attempt) = (claimed.live.made.run, claimed.live.attempt);
+    for (engine, line) in [(&one, "first"), (&two, "second"), (&one, "third")] {
+        let pulse = Pulse { run, attempt, progress: None, log: line.to_owned() };
+        engine.heartbeat("default", "w", vec![pulse], Duration::ZERO).await.unwrap();
+        // Whoever kept it before has let go of it.
+        until("one node has it", async || one.metrics().running.get() + two.metrics().running.get() == 1)
+            .await;
+    }
+
+    let details = two.run_details("default", run).await.unwrap();
+
+    assert_eq!(details.log_tail.as_deref(), Some(&b"first\nsecond\nthird\n"[..]));
     one.stop(WAIT).await;
     two.stop(WAIT).await;
 }

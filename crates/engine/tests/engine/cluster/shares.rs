@@ -1,7 +1,7 @@
 //! Every shard has one driver, shares are fair, and no more moves than must.
 
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use jiff::{SignedDuration, Timestamp};
 use punctual_core::Note;
@@ -9,6 +9,9 @@ use punctual_engine::{Clock, EngineConfig, EngineError, RunSearch};
 use punctual_store::Store;
 
 use crate::town::{Town, WAIT, key, schedule, trigger, until};
+
+/// How often a node is heard of when nothing happens.
+const BEAT: Duration = Duration::from_millis(1_600);
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn shards_are_shared_fairly_and_only_what_is_over_a_share_moves() {
@@ -18,7 +21,9 @@ async fn shards_are_shared_fairly_and_only_what_is_over_a_share_moves() {
     assert!(one.health().ready);
 
     let two = town.join("two").await;
+    let began = Instant::now();
     town.settles(&[(&one, 4), (&two, 4)]).await;
+    assert!(began.elapsed() < BEAT, "nobody waits for a beat: {:?}", began.elapsed());
     assert_eq!(one.metrics().handovers.get(), 4);
 
     let three = town.join("three").await;

@@ -2,6 +2,7 @@
 
 mod bench;
 mod cluster;
+mod guest;
 mod node;
 mod queue;
 mod shard;

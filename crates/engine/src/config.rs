@@ -16,6 +16,8 @@ pub struct EngineConfig {
     pub shard: Settings,
     /// How long the right to drive a shard lasts without being renewed; 5 s.
     pub shard_lease: SignedDuration,
+    /// Fire by the database's clock, so that all nodes agree, whatever their own clocks say; no.
+    pub follow_database_clock: bool,
     /// How long a worker may be silent, unless it or its run says otherwise; 30 s, at least 1 s.
     pub worker_lease: SignedDuration,
     /// How long ended runs are kept; 7 days.
@@ -41,6 +43,7 @@ impl Default for EngineConfig {
             limits: Limits::default(),
             shard: Settings::default(),
             shard_lease: SignedDuration::from_secs(5),
+            follow_database_clock: false,
             worker_lease: SignedDuration::from_secs(30),
             run_retention: SignedDuration::from_hours(7 * 24),
             ledger_retention: SignedDuration::from_hours(30 * 24),

@@ -1,13 +1,16 @@
 //! The keeper of runs: hands them to workers, watches their leases and timeouts, and records how they end.
 //!
 //! Which attempt of a run counts is decided by the database: every write names the attempt that it speaks for. Leases live in
-//! memory, so a heartbeat costs no write; after a restart every running attempt gets a new lease.
+//! memory, so a heartbeat costs no write; after a restart every running attempt gets a new lease. Where nodes share a
+//! database, each run has one keeper among them; see [`keep`].
 
 mod bell;
 mod claim;
 mod end;
+mod keep;
 mod make;
 mod outside;
+mod pulse;
 mod seen;
 mod stop;
 mod watch;
@@ -18,20 +21,22 @@ use std::time::Duration;
 
 use jiff::{SignedDuration, Timestamp};
 use punctual_core::ScheduleKey;
-use punctual_store::record::{RunBody, decode_body};
+use punctual_store::record::RunBody;
 use punctual_store::{LiveRun, LiveState, RunKey, Store, StoreError};
 use tokio::sync::{Notify, mpsc};
 
 use bell::Bells;
-pub use claim::{Claimed, Directive, Pulse, PulseAnswer};
+pub use claim::Claimed;
 pub use end::{AttemptEnd, Recorded, Report};
 pub(crate) use make::{MakeError, Order};
 pub use outside::{CALLBACK_WORKER, CallbackEnd};
+pub use pulse::{Directive, Pulse, PulseAnswer};
 use seen::Seen;
 pub use seen::Sighting;
 use watch::{Lease, Watch, Watches};
 
 use crate::clock::Clock;
+use crate::cluster::Node;
 use crate::config::EngineConfig;
 use crate::error::EngineError;
 use crate::metrics::Metrics;
@@ -45,6 +50,7 @@ pub(crate) struct Desk {
     pub(super) router: Arc<Router>,
     pub(super) metrics: Arc<Metrics>,
     pub(super) config: EngineConfig,
+    pub(super) node: Node,
     watches: Mutex<Watches>,
     bells: Mutex<Bells>,
     seen: Mutex<Seen>,
@@ -63,18 +69,19 @@ impl Desk {
         router: Arc<Router>,
         metrics: Arc<Metrics>,
         config: EngineConfig,
+        node: Node,
     ) -> Desk {
         let (watches, bells, seen) = Default::default();
         let (alarm, directives) = Default::default();
         let keys = tokio::sync::Mutex::new(0..0);
-        Desk { store, clock, router, metrics, config, watches, bells, seen, keys, alarm, directives }
+        Desk { store, clock, router, metrics, config, node, watches, bells, seen, keys, alarm, directives }
     }
 
     pub(super) fn watches(&self) -> MutexGuard<'_, Watches> {
         self.watches.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
     }
 
-    /// Takes over the runs that were live before this process began.
+    /// Takes over the runs that were live before this process began, where there was no other.
     pub(crate) async fn recover(&self) -> Result<usize, StoreError> {
         let (mut after, mut count) = (None, 0);
         loop {
@@ -82,20 +89,9 @@ impl Desk {
             let Some(last) = page.last() else { break };
             after = Some(last.made.run);
             count += page.len();
-            let now = self.clock.now();
-            let mut watches = self.watches();
-            for live in page {
-                let Ok(body) = decode_body(&live.made.body) else {
-                    tracing::error!(run = %live.made.run, "a run's body makes no sense; it is left alone");
-                    continue;
-                };
-                if let Some(watch) = self.watch_of(&live, &body, now, None) {
-                    watches.set(live.made.run, watch);
-                }
-            }
+            self.watch_all(&page);
         }
-        self.metrics.running.set(self.watches().running() as u64);
-        self.alarm.notify_one();
+        self.show_running();
         Ok(count)
     }
 
@@ -134,7 +130,7 @@ impl Desk {
                     started_at: *started_at,
                     retry: body.action.without_input(),
                     stop: live.stop,
-                    log_tail: String::new(),
+                    log_tail: None,
                 })))
             }
         }

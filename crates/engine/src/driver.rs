@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use jiff::{SignedDuration, Timestamp};
 use punctual_core::{Answer, Dispatched, Seen, Sighting};
-use punctual_store::{Store, TreeKey};
+use punctual_store::{Keeper, Queue, Store, TreeKey};
 use tokio::runtime::Handle;
 use tokio::sync::oneshot;
 
@@ -32,6 +32,8 @@ pub(crate) enum Message {
     Recheck(Vec<(TreeKey, Option<Timestamp>)>, oneshot::Sender<u64>),
     /// Finish what is on its way, then stop.
     Stop,
+    /// Stop here and now, as if the process had died.
+    Die,
 }
 
 /// Events taken in before effects leave; bounds how long timers wait for a flood of requests.
@@ -40,6 +42,9 @@ const EVENTS_MAX: usize = 10_000;
 /// The longest sleep without a look at the clock, which may have been set or have run on while the machine slept.
 const WAIT_MAX: Duration = Duration::from_secs(1);
 
+/// How long a driver waits before it asks again what the database did not answer.
+const ASK_AGAIN: Duration = Duration::from_millis(200);
+
 /// Why a driver stopped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Ended {
@@ -47,11 +52,14 @@ pub(crate) enum Ended {
     Stopped,
     /// The shard belongs to somebody else.
     Fenced,
+    /// It was told to let everything lie.
+    Died,
 }
 
 /// Everything that one driver needs.
 pub(crate) struct Driver {
     pub(crate) shard: Shard,
+    pub(crate) keeper: Keeper,
     pub(crate) store: Arc<dyn Store>,
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) runtime: Handle,
@@ -66,7 +74,7 @@ impl Driver {
         let mut waiters: HashMap<Ticket, Waiter> = HashMap::new();
         let mut effects = Vec::new();
         let (mut tickets, mut on_its_way) = (0, 0usize);
-        let mut stopping = false;
+        let (mut stopping, mut size) = (false, (0, 0));
         loop {
             let mut message = self.wait(stopping);
             for _ in 0..EVENTS_MAX {
@@ -74,6 +82,7 @@ impl Driver {
                 let now = self.clock.now();
                 match arrived {
                     Message::Stop => stopping = true,
+                    Message::Die => return Ended::Died,
                     Message::Recheck(stored, waiter) => drop(waiter.send(self.shard.recheck(&stored))),
                     Message::Submit(_, waiter) if stopping => refuse(waiter),
                     Message::Submit(mut assignment, waiter) => {
@@ -103,8 +112,9 @@ impl Driver {
                         }
                     }
                     Effect::Fenced => fenced = true,
-                    Effect::Commit { batch, units } => {
+                    Effect::Commit { batch, mut units } => {
                         on_its_way += 1;
+                        units.keeper = self.keeper;
                         let (store, sender) = (self.store.clone(), self.sender.clone());
                         self.runtime.spawn(async move {
                             let answer = store.commit(units).await;
@@ -114,16 +124,18 @@ impl Driver {
                     other => self.perform(other),
                 }
             }
-            let (timers, trees) = self.shard.size();
-            self.outlet.metrics.timers.set(timers as u64);
-            self.outlet.metrics.trees.set(trees as u64);
-            if fenced {
+            let ended = match (fenced, stopping && on_its_way == 0) {
+                (true, _) => Some(Ended::Fenced),
+                (false, true) => Some(Ended::Stopped),
+                (false, false) => None,
+            };
+            let size_now = if ended.is_some() { (0, 0) } else { self.shard.size() };
+            self.outlet.metrics.timers.shift(size.0, size_now.0);
+            self.outlet.metrics.trees.shift(size.1, size_now.1);
+            size = size_now;
+            if let Some(ended) = ended {
                 waiters.into_values().for_each(|waiter| refuse(Some(waiter)));
-                return Ended::Fenced;
-            }
-            if stopping && on_its_way == 0 {
-                waiters.into_values().for_each(|waiter| refuse(Some(waiter)));
-                return Ended::Stopped;
+                return ended;
             }
         }
     }
@@ -160,11 +172,23 @@ impl Driver {
                     let event = match store.reserve(count).await {
                         Ok(first) => Event::Reserved { keys: first..first + i64::from(count) },
                         Err(_) => {
-                            tokio::time::sleep(Duration::from_millis(200)).await;
+                            tokio::time::sleep(ASK_AGAIN).await;
                             Event::ReserveFailed
                         }
                     };
                     let _ = sender.send(Message::Event(event));
+                });
+            }
+            Effect::ListQueues => {
+                self.runtime.spawn(async move {
+                    let queues = loop {
+                        match store.queues(None).await {
+                            Ok(queues) => break queues,
+                            Err(_) => tokio::time::sleep(ASK_AGAIN).await,
+                        }
+                    };
+                    let events = queues.iter().map(declared).chain([Event::QueuesListed]);
+                    events.for_each(|event| drop(sender.send(Message::Event(event))));
                 });
             }
             Effect::Start { tree, dispatch, .. } => {
@@ -191,6 +215,12 @@ impl Driver {
 fn spin_guard(next: Timestamp, now: Timestamp) -> Duration {
     let late = now.duration_since(next);
     if late < SignedDuration::from_millis(1) { Duration::ZERO } else { Duration::from_micros(200) }
+}
+
+/// What a shard is told of a queue.
+pub(crate) fn declared(queue: &Queue) -> Event {
+    let (namespace, name) = (queue.made.namespace.clone(), queue.made.name.clone());
+    Event::QueueDeclared { namespace, name, queue: queue.queue }
 }
 
 fn refuse(waiter: Option<Waiter>) {

@@ -2,6 +2,9 @@
 
 mod enqueue;
 mod examine;
+mod hear;
+mod member;
+mod nodes;
 mod own;
 mod queues;
 mod read;
@@ -10,12 +13,12 @@ mod runs;
 mod schedules;
 
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use jiff::Timestamp;
 use punctual_store::Store;
-use tokio::sync::broadcast;
+use tokio::sync::{Notify, broadcast, mpsc, oneshot};
 use tokio::task::JoinHandle;
 
 pub use enqueue::{Enqueued, OnDuplicate, RunOrder};
@@ -25,13 +28,19 @@ pub use runs::{RunPage, RunSearch, RunView};
 pub use schedules::NewSchedule;
 
 use crate::clock::Clock;
+use crate::cluster::{DatabaseClock, Node};
 use crate::config::EngineConfig;
 use crate::desk::Desk;
+use crate::driver::Ended;
 use crate::error::EngineError;
 use crate::metrics::Metrics;
-use crate::outlet::{Happened, Outlet};
+use crate::outlet::{Happened, Outlet, RunNews};
 use crate::router::Router;
+use member::{Member, Standing};
 use queues::Queues;
+
+/// How long a node takes to leave when it could not even begin, and to say goodbye.
+const GIVE_UP: Duration = Duration::from_secs(5);
 
 /// The engine of one node. Cloning it is cheap; all clones are the same engine.
 #[derive(Clone)]
@@ -42,14 +51,22 @@ pub struct Engine {
 struct Inner {
     store: Arc<dyn Store>,
     clock: Arc<dyn Clock>,
+    /// The same clock, if it is the database's.
+    database_clock: Option<Arc<DatabaseClock>>,
     config: EngineConfig,
+    node: Node,
+    /// Nodes may have come or gone.
+    roster_bell: Notify,
+    standing: Mutex<Standing>,
     metrics: Arc<Metrics>,
     router: Arc<Router>,
     outlet: Arc<Outlet>,
     desk: Arc<Desk>,
     queues: Queues,
     stopping: AtomicBool,
+    /// Whoever drives shards here.
     owners: Mutex<Vec<JoinHandle<()>>>,
+    guest: Mutex<Option<oneshot::Receiver<Ended>>>,
     helpers: Mutex<Vec<JoinHandle<()>>>,
 }
 
@@ -69,15 +86,30 @@ impl Engine {
         clock: Arc<dyn Clock>,
         config: EngineConfig,
     ) -> Result<Engine, EngineError> {
+        let mut clock = clock;
+        let database_clock = match config.follow_database_clock {
+            true => Some(Arc::new(DatabaseClock::new(&*store, clock.clone()).await?)),
+            false => None,
+        };
+        if let Some(database_clock) = &database_clock {
+            clock = database_clock.clone();
+        }
+        let node = Node::new(&*store, &config, clock.now()).await?;
         let metrics = Arc::new(Metrics::default());
         let router = Arc::new(Router::new(store.shards(), config.requests_max, metrics.clone()));
         let (outlet, news) = Outlet::new(metrics.clone());
-        let desk = Desk::new(store.clone(), clock.clone(), router.clone(), metrics.clone(), config.clone());
+        let (desk_config, desk_node) = (config.clone(), node.clone());
+        let desk =
+            Desk::new(store.clone(), clock.clone(), router.clone(), metrics.clone(), desk_config, desk_node);
         let desk = Arc::new(desk);
         let inner = Arc::new(Inner {
             store,
             clock,
+            database_clock,
             config,
+            node,
+            roster_bell: Notify::new(),
+            standing: Mutex::default(),
             metrics,
             router,
             outlet,
@@ -85,37 +117,72 @@ impl Engine {
             queues: Queues::default(),
             stopping: AtomicBool::new(false),
             owners: Mutex::default(),
+            guest: Mutex::default(),
             helpers: Mutex::default(),
         });
         let engine = Engine { inner };
-        engine.refresh_queues().await?;
-        engine.inner.desk.recover().await?;
-        let desk = tokio::spawn(engine.inner.desk.clone().run(news));
-        let retention = tokio::spawn(engine.clone().retain());
-        let checks = tokio::spawn(engine.clone().keep_checking());
-        keep(&engine.inner.helpers, [desk, retention, checks]);
-        engine.own_all().await?;
+        let started = engine.set_going(news).await;
+        if let Err(error) = started {
+            // What it holds would be missing elsewhere.
+            engine.stop(GIVE_UP).await;
+            return Err(error);
+        }
         Ok(engine)
+    }
+
+    async fn set_going(&self, news: mpsc::UnboundedReceiver<RunNews>) -> Result<(), EngineError> {
+        let (inner, shared) = (&self.inner, self.inner.node.shared);
+        // Who listens before looking misses nothing.
+        let listener = inner.store.listen().filter(|_| shared);
+        self.refresh_queues().await?;
+        if !shared {
+            inner.desk.recover().await?;
+        }
+        let desk = tokio::spawn(inner.desk.clone().run(news));
+        let retention = tokio::spawn(self.clone().retain());
+        let checks = tokio::spawn(self.clone().keep_checking());
+        keep(&inner.helpers, [desk, retention, checks]);
+        if shared {
+            let guest = self.start_guest()?;
+            *inner.guest.lock().unwrap_or_else(PoisonError::into_inner) = Some(guest);
+            keep(&inner.helpers, listener.map(|listener| tokio::spawn(self.clone().hear_all(listener))));
+            keep(&inner.helpers, [tokio::spawn(inner.desk.clone().sweep())]);
+        }
+        let mut member = Member::new(self.clone());
+        let joined = member.join().await;
+        keep(&inner.owners, [tokio::spawn(member.run())]);
+        joined
     }
 
     /// Stops: takes no more work, finishes what is on its way, gives its shards up. Ends within the time given.
     pub async fn stop(&self, deadline: Duration) -> bool {
-        self.inner.stopping.store(true, Ordering::SeqCst);
-        self.stop_drivers();
-        let owners =
-            std::mem::take(&mut *self.inner.owners.lock().unwrap_or_else(|poisoned| poisoned.into_inner()));
+        let inner = &self.inner;
+        inner.stopping.store(true, Ordering::SeqCst);
+        inner.roster_bell.notify_one();
+        let owners = std::mem::take(&mut *inner.owners.lock().unwrap_or_else(PoisonError::into_inner));
+        let guest = inner.guest.lock().unwrap_or_else(PoisonError::into_inner).take();
         let all = async {
             for owner in owners {
                 let _ = owner.await;
             }
+            // While shards are given up, their schedules are served by the guest.
+            inner.router.stop_guest();
+            if let Some(guest) = guest {
+                let _ = guest.await;
+            }
         };
         let in_time = tokio::time::timeout(deadline, all).await.is_ok();
-        let helpers =
-            std::mem::take(&mut *self.inner.helpers.lock().unwrap_or_else(|poisoned| poisoned.into_inner()));
+        let helpers = std::mem::take(&mut *inner.helpers.lock().unwrap_or_else(PoisonError::into_inner));
         for helper in helpers {
             helper.abort();
             // Only when it is gone has it let go of the store.
             let _ = helper.await;
+        }
+        if inner.node.shared && in_time {
+            let struck = tokio::time::timeout(GIVE_UP, inner.store.strike(inner.node.id.clone(), true)).await;
+            if !matches!(struck, Ok(Ok(()))) {
+                tracing::warn!("the others could not be told; they wait until this node's time is over");
+            }
         }
         in_time
     }
@@ -127,10 +194,8 @@ impl Engine {
             Some("stopping".to_owned())
         } else if let Some(trouble) = trouble {
             Some(format!("the database does not answer: {trouble}"))
-        } else if !self.inner.router.is_complete() {
-            Some("not every shard has an owner here".to_owned())
         } else {
-            None
+            self.aloof().map(str::to_owned)
         };
         Health { ready: reason.is_none(), reason }
     }

@@ -8,6 +8,7 @@ mod verb;
 
 mod clock;
 mod config;
+mod cluster;
 mod driver;
 mod outlet;
 mod router;

@@ -21,6 +21,11 @@ impl Counter {
         self.0.load(Relaxed)
     }
 
+    /// Changes a level that several parts make up: one part of it was that high, and now is this.
+    pub fn shift(&self, from: usize, to: usize) {
+        self.0.fetch_add((to as u64).wrapping_sub(from as u64), Relaxed);
+    }
+
     /// Sets a level.
     pub fn set(&self, number: u64) {
         self.0.store(number, Relaxed);
@@ -159,6 +164,14 @@ pub struct Metrics {
     pub timers_mended: Counter,
     /// Rows removed because their time was over.
     pub retired: Counter,
+    /// Shards that this node drives.
+    pub shards: Counter,
+    /// Shards that were given to another node.
+    pub handovers: Counter,
+    /// Shards that were taken after their owner was gone.
+    pub shard_takeovers: Counter,
+    /// Runs that this node looks after in place of another one.
+    pub runs_adopted: Counter,
 }
 
 impl Default for Metrics {
@@ -180,6 +193,10 @@ impl Default for Metrics {
             retries: Counter::default(),
             timers_mended: Counter::default(),
             retired: Counter::default(),
+            shards: Counter::default(),
+            handovers: Counter::default(),
+            shard_takeovers: Counter::default(),
+            runs_adopted: Counter::default(),
         }
     }
 }
@@ -292,11 +309,30 @@ impl Metrics {
                 &self.retired,
             ),
             (
+                "punctual_shard_handovers_total",
+                "counter",
+                "Shards that this node gave to another one.",
+                &self.handovers,
+            ),
+            (
+                "punctual_shard_takeovers_total",
+                "counter",
+                "Shards that this node took because their owner was gone.",
+                &self.shard_takeovers,
+            ),
+            (
+                "punctual_runs_adopted_total",
+                "counter",
+                "Runs that this node looks after in place of another one.",
+                &self.runs_adopted,
+            ),
+            (
                 "punctual_schedules_quarantined",
                 "gauge",
                 "Schedules that are broken and do nothing.",
                 &self.quarantined,
             ),
+            ("punctual_shards", "gauge", "Shards that this node drives.", &self.shards),
             ("punctual_timers", "gauge", "Schedules with a timer on this node.", &self.timers),
             ("punctual_trees", "gauge", "Schedules in the memory of this node.", &self.trees),
             ("punctual_requests", "gauge", "Requests that wait for an answer.", &self.requests),

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 
 use jiff::Timestamp;
 use punctual_core::{Note, ScheduleKey, StartId, StopKind};
-use punctual_store::{QueueKey, RunKey, TreeKey};
+use punctual_store::{QueueKey, RunKey, StoreError, TreeKey};
 use tokio::sync::{broadcast, mpsc};
 
 use crate::metrics::Metrics;
@@ -61,6 +61,17 @@ impl Outlet {
         }
     }
 
+    /// The database did not answer.
+    pub(crate) fn stumbled(&self, error: &StoreError) {
+        self.metrics.stumbles.add(1);
+        if let Ok(mut trouble) = self.trouble.lock() {
+            if trouble.is_none() {
+                tracing::warn!(%error, "the database does not answer; what is driven here goes on as far as it can");
+            }
+            *trouble = Some(error.to_string());
+        }
+    }
+
     pub(crate) fn take(&self, effect: Effect, now: Timestamp) {
         match effect {
             Effect::RunsMade { queue, runs } => {
@@ -106,6 +117,7 @@ impl Outlet {
             Effect::Load(_)
             | Effect::Commit { .. }
             | Effect::Reserve { .. }
+            | Effect::ListQueues
             | Effect::Reply { .. }
             | Effect::Start { .. }
             | Effect::Fenced => {}

@@ -1,4 +1,4 @@
-//! The way to the driver of a schedule's shard.
+//! The way to the driver of a schedule's shard, or to the guest that serves schedules of other nodes.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::Sender;
@@ -12,12 +12,15 @@ use tokio::sync::oneshot;
 use crate::driver::Message;
 use crate::error::EngineError;
 use crate::metrics::Metrics;
-use crate::shard::{Assignment, Event, Refusal, Target};
+use crate::shard::{Assignment, Event, Refusal, Target, shard_of};
 use crate::verb::Work;
 
 /// Finds the driver of a shard, and keeps callers from asking for more than can be done.
 pub(crate) struct Router {
+    shards: u32,
     drivers: RwLock<Vec<Option<Sender<Message>>>>,
+    /// Serves shards that have no driver here; nothing where nobody shares the database.
+    guest: RwLock<Option<Sender<Message>>>,
     waiting: AtomicUsize,
     requests_max: usize,
     metrics: Arc<Metrics>,
@@ -26,18 +29,14 @@ pub(crate) struct Router {
 impl Router {
     pub(crate) fn new(shards: u32, requests_max: usize, metrics: Arc<Metrics>) -> Router {
         let drivers = RwLock::new((0..shards).map(|_| None).collect());
-        Router { drivers, waiting: AtomicUsize::new(0), requests_max, metrics }
+        let (guest, waiting) = Default::default();
+        Router { shards, drivers, guest, waiting, requests_max, metrics }
     }
 
-    /// The shard that a schedule belongs to, for ever: a hash of its name.
-    pub(crate) fn shard_of(&self, key: &ScheduleKey) -> ShardId {
-        let shards = self.drivers.read().map_or(1, |drivers| drivers.len()) as u64;
-        // FNV-1a: fixed for all time and all releases, since it decides where stored schedules are looked for.
-        let bytes = key.namespace.bytes().chain([0]).chain(key.schedule.bytes());
-        let hash = bytes.fold(0xcbf2_9ce4_8422_2325, |hash: u64, byte| {
-            (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3)
-        });
-        ShardId((hash % shards.max(1)) as u32)
+    pub(crate) fn set_guest(&self, guest: Option<Sender<Message>>) {
+        if let Ok(mut place) = self.guest.write() {
+            *place = guest;
+        }
     }
 
     pub(crate) fn set(&self, shard: ShardId, driver: Option<Sender<Message>>) {
@@ -48,19 +47,47 @@ impl Router {
         }
     }
 
-    /// Tells every driver something.
-    pub(crate) fn tell_all(&self, event: impl Fn() -> Event) {
-        let Ok(drivers) = self.drivers.read() else { return };
-        for driver in drivers.iter().flatten() {
-            let _ = driver.send(Message::Event(event()));
+    fn driver(&self, shard: ShardId) -> Option<Sender<Message>> {
+        self.drivers.read().ok()?.get(shard.0 as usize)?.clone()
+    }
+
+    fn guest(&self) -> Option<Sender<Message>> {
+        self.guest.read().ok()?.clone()
+    }
+
+    /// Whether a shard has a driver here.
+    pub(crate) fn has(&self, shard: ShardId) -> bool {
+        self.driver(shard).is_some()
+    }
+
+    /// Tells the driver of a shard something, if it has one here.
+    pub(crate) fn tell(&self, shard: ShardId, event: Event) {
+        if let Some(driver) = self.driver(shard) {
+            let _ = driver.send(Message::Event(event));
         }
     }
 
-    /// Tells every driver to finish.
-    pub(crate) fn stop_all(&self) {
+    /// Tells every driver something, and the guest.
+    pub(crate) fn tell_all(&self, event: impl Fn() -> Event) {
+        self.send_all(|| Message::Event(event()));
+    }
+
+    /// Lets everything lie where it is.
+    pub(crate) fn die(&self) {
+        self.send_all(|| Message::Die);
+    }
+
+    fn send_all(&self, message: impl Fn() -> Message) {
         let Ok(drivers) = self.drivers.read() else { return };
-        for driver in drivers.iter().flatten() {
-            let _ = driver.send(Message::Stop);
+        for driver in drivers.iter().flatten().chain(self.guest().iter()) {
+            let _ = driver.send(message());
+        }
+    }
+
+    /// Tells the guest to finish.
+    pub(crate) fn stop_guest(&self) {
+        if let Some(guest) = self.guest() {
+            let _ = guest.send(Message::Stop);
         }
     }
 
@@ -71,8 +98,7 @@ impl Router {
         stored: Vec<(TreeKey, Option<Timestamp>)>,
     ) -> Option<u64> {
         let (waiter, answer) = oneshot::channel();
-        let driver = self.drivers.read().ok()?.get(shard.0 as usize)?.clone()?;
-        driver.send(Message::Recheck(stored, waiter)).ok()?;
+        self.driver(shard)?.send(Message::Recheck(stored, waiter)).ok()?;
         answer.await.ok()
     }
 
@@ -89,16 +115,18 @@ impl Router {
         work: Work,
         runs: Vec<RunWrite>,
     ) -> Result<Answer, Refusal> {
-        let shard = self.shard_of(key);
-        let driver =
-            self.drivers.read().ok().and_then(|drivers| drivers.get(shard.0 as usize).cloned().flatten());
-        let Some(driver) = driver else { return Err(Refusal::NotOwner) };
-        let (waiter, answer) = oneshot::channel();
         let assignment = Assignment { ticket: None, target, work, runs, tries: 0 };
-        if driver.send(Message::Submit(Box::new(assignment), Some(waiter))).is_err() {
-            return Err(Refusal::NotOwner);
+        match (self.driver(shard_of(key, self.shards)), self.guest()) {
+            (Some(driver), None) => ask(&driver, assignment).await,
+            (Some(driver), Some(guest)) => match ask(&driver, assignment.clone()).await {
+                // The shard has just gone elsewhere. What was on its way may have been written: every change is harmless
+                // to repeat.
+                Err(Refusal::NotOwner) => ask(&guest, assignment).await,
+                answer => answer,
+            },
+            (None, Some(guest)) => ask(&guest, assignment).await,
+            (None, None) => Err(Refusal::NotOwner),
         }
-        answer.await.unwrap_or(Err(Refusal::NotOwner))
     }
 
     /// A place among those who wait for an answer.
@@ -112,6 +140,14 @@ impl Router {
             Ok(admission)
         }
     }
+}
+
+async fn ask(driver: &Sender<Message>, assignment: Assignment) -> Result<Answer, Refusal> {
+    let (waiter, answer) = oneshot::channel();
+    if driver.send(Message::Submit(Box::new(assignment), Some(waiter))).is_err() {
+        return Err(Refusal::NotOwner);
+    }
+    answer.await.unwrap_or(Err(Refusal::NotOwner))
 }
 
 /// A place among those who wait for an answer; dropping it gives it back.

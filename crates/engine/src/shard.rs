@@ -12,11 +12,16 @@
 //! | fenced | stop for good |
 //! | no answer | forget the trees, back off, load again: every change is harmless to repeat |
 //! | a transition panics | that one schedule is quarantined; nothing of it was written |
+//!
+//! Other nodes change trees too, as guests: the same code without an epoch and without timers. The owner hears of it by
+//! [`Event::Moved`].
 
 mod apply;
 mod event;
 mod held;
+mod moved;
 mod outcome;
+mod role;
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
@@ -27,10 +32,12 @@ use punctual_store::{Epoch, QueueKey, ShardId, StoreError, StoredTree, TreeKey, 
 
 use apply::Creation;
 pub use event::{Assignment, BatchId, Effect, Event, MadeRun, Refusal, Target, Ticket};
-use held::Held;
 pub(crate) use held::open_tree;
+use held::{Fault, Held};
 use outcome::InFlight;
 pub use outcome::UnitInFlight;
+use role::Role;
+pub use role::shard_of;
 
 use crate::hash::KeyMap;
 use crate::timers::Timers;
@@ -94,6 +101,8 @@ struct Slot {
     status: Status,
     /// Used since the hand of the clock last passed.
     used: bool,
+    /// Somebody else has written it since it was asked for.
+    moved: bool,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -109,10 +118,9 @@ enum Status {
     Committing,
 }
 
-/// A slice of the schedules, as its owner drives it.
+/// A slice of the schedules, as its owner drives it; or all of them, as a guest changes some.
 pub struct Shard {
-    id: ShardId,
-    epoch: Epoch,
+    role: Role,
     limits: Limits,
     settings: Settings,
     queues: HashMap<(Arc<str>, Arc<str>), QueueKey>,
@@ -139,15 +147,25 @@ pub struct Shard {
     failures: u32,
     not_before: Timestamp,
     quarantined: KeyMap<TreeKey, Arc<str>>,
+    /// Trees whose queue is not known here, until all queues were looked up again.
+    puzzled: Vec<StoredTree>,
     fenced: bool,
 }
 
 impl Shard {
     /// A shard that has just been acquired. Its timers come with [`Event::Timers`].
-    pub fn new(id: ShardId, epoch: Epoch, limits: Limits, settings: Settings) -> Shard {
+    pub fn new(shard: ShardId, epoch: Epoch, limits: Limits, settings: Settings) -> Shard {
+        Shard::with(Role::Owner { shard, epoch }, limits, settings)
+    }
+
+    /// A guest in all shards: it serves what it is asked, and wakes nobody.
+    pub fn guest(shards: u32, limits: Limits, settings: Settings) -> Shard {
+        Shard::with(Role::Guest { shards }, limits, settings)
+    }
+
+    fn with(role: Role, limits: Limits, settings: Settings) -> Shard {
         Shard {
-            id,
-            epoch,
+            role,
             limits,
             settings,
             queues: HashMap::new(),
@@ -168,6 +186,7 @@ impl Shard {
             failures: 0,
             not_before: Timestamp::MIN,
             quarantined: KeyMap::default(),
+            puzzled: Vec::new(),
             fenced: false,
         }
     }
@@ -203,23 +222,6 @@ impl Shard {
         self.ready.len() < self.settings.units_max && self.to_load.len() < self.settings.loads_max
     }
 
-    /// Compares stored timers with those in memory, and sets what is missing: a schedule that nobody would have woken.
-    /// Says how many were missing. One that is being worked on has none, and gets it when that is done.
-    pub fn recheck(&mut self, stored: &[(TreeKey, Option<Timestamp>)]) -> u64 {
-        let mut missing = 0;
-        for (tree, time) in stored {
-            let busy = self.slots.get(tree).is_some_and(|slot| {
-                !slot.pending.is_empty() || matches!(slot.status, Status::Loading | Status::Committing)
-            });
-            if time.is_some() && !busy && !self.timers.contains(*tree) && !self.quarantined.contains_key(tree)
-            {
-                self.timers.set(*tree, *time);
-                missing += 1;
-            }
-        }
-        missing
-    }
-
     /// How many schedules have a timer, and how many are loaded.
     pub fn size(&self) -> (usize, usize) {
         (self.timers.len(), self.loaded)
@@ -232,11 +234,18 @@ impl Shard {
             Event::Submit(assignment) => self.submit(assignment, effects),
             Event::Timers(timers) => {
                 for (tree, time) in timers {
-                    self.timers.set(tree, time);
+                    self.set_timer(tree, time);
                 }
             }
+            Event::Moved { tree, due_time } => self.moved(tree, due_time),
+            Event::MissedNews => self.missed_news(),
             Event::QueueDeclared { namespace, name, queue } => {
                 self.queues.insert((namespace, name), queue);
+            }
+            Event::QueuesListed => {
+                for stored in std::mem::take(&mut self.puzzled) {
+                    self.adopt(stored, true, effects);
+                }
             }
             Event::Reserved { keys } => {
                 self.keys_asked = false;
@@ -287,10 +296,7 @@ impl Shard {
             Target::Name(name) => self.names.get(name).copied(),
         };
         match (known, &assignment.target) {
-            (Some(tree), _) => match self.quarantined.get(&tree).cloned() {
-                Some(reason) => self.refuse(assignment, Refusal::Quarantined(reason), effects),
-                None => self.queue(tree, assignment),
-            },
+            (Some(tree), _) => self.assign(tree, assignment, effects),
             (None, Target::Name(name)) => {
                 let name = name.clone();
                 let waiting = self.unresolved.entry(name.clone()).or_default();
@@ -300,6 +306,14 @@ impl Shard {
                 waiting.push_back(assignment);
             }
             (None, Target::Tree(_)) => {}
+        }
+    }
+
+    /// Gives work to a tree, unless it is broken.
+    fn assign(&mut self, tree: TreeKey, assignment: Assignment, effects: &mut Vec<Effect>) {
+        match self.quarantined.get(&tree).cloned() {
+            Some(reason) => self.refuse(assignment, Refusal::Quarantined(reason), effects),
+            None => self.queue(tree, assignment),
         }
     }
 
@@ -331,7 +345,7 @@ impl Shard {
                 self.failures = 0;
                 for (tree, stored) in trees.into_iter().zip(found) {
                     match (tree, stored) {
-                        (TreeRef::Key(tree), Some(stored)) => self.adopt(tree, stored, effects),
+                        (TreeRef::Key(_), Some(stored)) => self.adopt(stored, false, effects),
                         (TreeRef::Key(tree), None) => self.gone(tree, effects),
                         (TreeRef::Name(name), found) => self.resolve(name, found, effects),
                     }
@@ -352,19 +366,13 @@ impl Shard {
             (_, Some(tree)) => *tree,
             (Some(stored), None) => {
                 let tree = stored.tree;
-                if self.quarantined.contains_key(&tree) {
-                    // What is broken is not loaded again, only answered for.
-                    for assignment in assignments {
-                        self.submit(Assignment { target: Target::Tree(tree), ..assignment }, effects);
+                // What is broken is not loaded again, only answered for.
+                if !self.quarantined.contains_key(&tree) {
+                    let slot = self.slots.entry(tree).or_default();
+                    if matches!(slot.status, Status::Absent) {
+                        slot.status = Status::Loading;
+                        self.adopt(stored, false, effects);
                     }
-                    return;
-                }
-                let slot = self.slots.entry(tree).or_default();
-                if matches!(slot.status, Status::Absent) {
-                    slot.status = Status::Loading;
-                    self.adopt(tree, stored, effects);
-                } else {
-                    self.names.insert(name, tree);
                 }
                 tree
             }
@@ -382,22 +390,33 @@ impl Shard {
             }
         };
         for assignment in assignments {
-            self.submit(Assignment { target: Target::Tree(tree), ..assignment }, effects);
+            self.assign(tree, assignment, effects);
         }
     }
 
     /// A loaded tree takes its place, and its work can go on.
-    fn adopt(&mut self, tree: TreeKey, stored: StoredTree, effects: &mut Vec<Effect>) {
+    fn adopt(&mut self, stored: StoredTree, queues_are_listed: bool, effects: &mut Vec<Effect>) {
+        let tree = stored.tree;
         let waits = |slot: &Slot| slot.status == Status::Loading;
         if !self.slots.get(&tree).is_some_and(waits) {
             return;
         }
         match Held::open(&stored, &self.queues) {
             Ok(held) => {
-                self.names.insert(stored.key, tree);
+                // A closed one may have given its name up.
+                if held.tree.is_open() {
+                    self.names.insert(stored.key, tree);
+                }
                 self.hold(tree, Box::new(held));
             }
-            Err(reason) => self.quarantine(tree, &stored.key, &reason, effects),
+            Err(Fault::UnknownQueue(_)) if !queues_are_listed => {
+                // Another node may have declared it just now.
+                if self.puzzled.is_empty() {
+                    effects.push(Effect::ListQueues);
+                }
+                self.puzzled.push(stored);
+            }
+            Err(fault) => self.quarantine(tree, &stored.key, &fault.to_string(), effects),
         }
     }
 
@@ -426,14 +445,19 @@ impl Shard {
         let reason: Arc<str> = reason.into();
         self.timers.set(tree, None);
         self.release_name(tree, key);
-        self.quarantined.insert(tree, reason.clone());
+        if !self.role.is_guest() {
+            self.quarantined.insert(tree, reason.clone());
+        }
         if let Some(slot) = self.slots.remove(&tree) {
             self.loaded -= usize::from(slot.held.is_some());
             for assignment in slot.pending {
                 self.refuse(assignment, Refusal::Quarantined(reason.clone()), effects);
             }
         }
-        effects.push(Effect::Quarantined { tree, key: key.clone(), reason });
+        // Whether it does anything is for its owner to say.
+        if !self.role.is_guest() {
+            effects.push(Effect::Quarantined { tree, key: key.clone(), reason });
+        }
     }
 
     fn refuse(&self, assignment: Assignment, refusal: Refusal, effects: &mut Vec<Effect>) {
@@ -459,7 +483,7 @@ impl Shard {
             self.release_name(tree, held.tree.key());
         }
         let Some(slot) = self.slots.get_mut(&tree) else { return };
-        slot.status = Status::Absent;
+        (slot.status, slot.moved) = (Status::Absent, false);
         if slot.pending.is_empty() {
             self.slots.remove(&tree);
         } else {

@@ -48,6 +48,15 @@ impl<K: Copy + Ord + Hash> Timers<K> {
         }
     }
 
+    /// Sets a timer, unless the key has an earlier one; says whether it did.
+    pub fn bring_forward(&mut self, key: K, time: Timestamp) -> bool {
+        let later = self.by_key.get(&key).is_none_or(|set| *set > micros(time));
+        if later {
+            self.set(key, Some(time));
+        }
+        later
+    }
+
     /// When the next timer comes.
     pub fn next_time(&self) -> Option<Timestamp> {
         let (time, _) = self.by_time.first()?;
@@ -99,6 +108,9 @@ mod tests {
         }
         timers.set(3, Some(at(1)));
         timers.set(0, None);
+
+        assert!(!timers.bring_forward(3, at(5)) && timers.bring_forward(2, at(9)));
+        timers.set(2, Some(at(12)));
 
         assert_eq!(timers.next_time(), Some(at(1)));
         assert_eq!(timers.pop_due(at(0)), None);

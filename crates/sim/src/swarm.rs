@@ -56,6 +56,12 @@ pub struct Knobs {
     pub worker_dies: u32,
     /// The bounds of each node's shard.
     pub settings: Settings,
+    /// A client or a worker that turns to any node, which serves it as a guest.
+    pub guests: u32,
+    /// Seconds that news of a guest's write take to the owner.
+    pub news_seconds_max: i64,
+    /// Such news that never arrive; the owner learns that it has missed some.
+    pub news_lost: u32,
 }
 
 impl Knobs {
@@ -92,6 +98,9 @@ impl Knobs {
             load_fails: maybe(random, 100),
             worker_dies: maybe(random, 200),
             settings: settings(random),
+            guests: maybe(random, 1_000),
+            news_seconds_max: random.between(0, 20),
+            news_lost: maybe(random, 200),
         }
     }
 
@@ -112,6 +121,7 @@ impl Knobs {
             worker_dies: 0,
             takeover: 0,
             command: 0,
+            news_lost: 0,
             run_seconds_max: 5,
             ..self.clone()
         }

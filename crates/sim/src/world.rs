@@ -28,7 +28,7 @@ mod workers;
 
 use agenda::{Agenda, Happening};
 use clients::Asked;
-use node::{Node, Process};
+use node::{Node, Process, Role};
 
 /// The world.
 pub struct World {
@@ -158,6 +158,7 @@ impl World {
             Happening::Reserve { by, count } => self.reserve(by, count),
             Happening::Arrive(letter) => return self.arrive(*letter),
             Happening::Hear { by, event } => self.tell_shard(by, *event),
+            Happening::Gap { by } => self.gap(by),
             Happening::Ask(asked) => self.ask(*asked),
             Happening::LosePatience(ticket) => self.lose_patience(ticket),
             Happening::Start { by, tree, dispatch } => return self.start(by, tree, dispatch),
@@ -184,7 +185,10 @@ impl World {
             let most = self.knobs.skew_seconds_max;
             if most > 0 && self.random.chance(100) {
                 self.nodes[index].skew = SignedDuration::from_secs(self.random.between(-most, most));
-                self.settle(self.process(index));
+                for role in [Role::Owner, Role::Guest] {
+                    let by = self.process(index, role);
+                    self.settle(by);
+                }
             }
         }
         self.elect();
@@ -203,8 +207,8 @@ impl World {
     }
 
     fn shard(&mut self, by: Process) -> Option<&mut Shard> {
-        let node = &mut self.nodes[by.node];
-        node.shard.as_mut().filter(|_| node.life == by.life)
+        let seat = self.nodes[by.node].seat(by.role);
+        seat.shard.as_mut().filter(|_| seat.life == by.life)
     }
 
     fn clock(&self, node: usize) -> Timestamp {

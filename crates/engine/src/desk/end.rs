@@ -6,8 +6,7 @@ use jiff::{SignedDuration, Timestamp};
 use punctual_core::{Completion, Failure, NextStep, Outcome, ScheduleKey, StartId};
 use punctual_store::record::{decode_body, encode_failure};
 use punctual_store::{
-    Batch, Bytes, Closing, Conflict, LiveState, QueueKey, RunKey, RunWrite, StoreError, StoredRun, TreeKey,
-    Unit,
+    Bytes, Closing, Conflict, LiveState, QueueKey, RunKey, RunWrite, StoreError, StoredRun, TreeKey, Unit,
 };
 
 use super::Desk;
@@ -159,10 +158,13 @@ impl Desk {
                 self.metrics.retries.add(1);
                 let last_time = lease.retry.last_time(lease.created_at);
                 let mut watches = self.watches();
+                let elsewhere = !watches.is_watched(run);
                 watches.set(run, Watch::BackingOff { queue: lease.queue, not_before, last_time });
-                self.metrics.running.set(watches.running() as u64);
                 drop(watches);
-                self.alarm.notify_one();
+                self.show_running();
+                if elsewhere {
+                    self.tell_of(run);
+                }
                 self.ring_for_room(lease.queue);
                 Ok(Recorded::Retried { not_before })
             }
@@ -179,6 +181,7 @@ impl Desk {
         let end = RunEnd {
             run,
             attempt: Some(lease.attempt),
+            elsewhere: false,
             queue: lease.queue,
             origin: lease.origin,
             key: &lease.key,
@@ -190,7 +193,7 @@ impl Desk {
 
     /// Closes a run; its schedule hears of it in the same transaction.
     pub(super) async fn close(&self, end: RunEnd<'_>) -> Result<Recorded, EngineError> {
-        let RunEnd { run, attempt, queue, origin, key, outcome, payload } = end;
+        let RunEnd { run, attempt, elsewhere, queue, origin, key, outcome, payload } = end;
         let closed_at = self.clock.now();
         let write = RunWrite::Close {
             run,
@@ -216,9 +219,13 @@ impl Desk {
         }
         self.metrics.ended(outcome);
         let mut watches = self.watches();
+        let elsewhere = elsewhere || attempt.is_some() && !watches.is_watched(run);
         watches.remove(run);
-        self.metrics.running.set(watches.running() as u64);
         drop(watches);
+        self.show_running();
+        if elsewhere {
+            self.tell_of(run);
+        }
         self.directives.notify_waiters();
         self.ring_for_room(queue);
         Ok(Recorded::Closed)
@@ -231,6 +238,13 @@ impl Desk {
         watch: Watch,
         now: Timestamp,
     ) -> Result<(), EngineError> {
+        // Whoever is heard of in time costs no look at the database.
+        if self.node.shared && self.is_over(run, &watch, now) {
+            let Some(stored) = self.still(run, &watch).await? else { return Ok(()) };
+            if let Some(lease) = self.watches().any_lease(run) {
+                lease.stop = lease.stop.max(stored.run.stop);
+            }
+        }
         match watch {
             Watch::BackingOff { queue, not_before, last_time }
                 if last_time.is_none_or(|last| not_before < last) =>
@@ -262,12 +276,25 @@ impl Desk {
                     }
                 };
                 let recorded = self.attempt_failed(run, &lease, Outcome::TimedOut, &failure, None).await?;
-                if recorded == Recorded::Stale {
-                    self.watches().remove(run);
+                let mut watches = self.watches();
+                if recorded == Recorded::Stale && watches.lease(run, lease.attempt).is_some() {
+                    watches.remove(run);
                 }
+                drop(watches);
                 self.directives.notify_waiters();
                 Ok(())
             }
+        }
+    }
+
+    /// Whether a deadline still stands.
+    fn is_over(&self, run: RunKey, watch: &Watch, now: Timestamp) -> bool {
+        match watch {
+            Watch::Queued { .. } | Watch::BackingOff { .. } => true,
+            Watch::Running(lease) => self
+                .watches()
+                .lease(run, lease.attempt)
+                .is_some_and(|lease| lease.until <= now || lease.deadline.is_some_and(|end| end <= now)),
         }
     }
 
@@ -314,12 +341,14 @@ impl Desk {
         let body = decode_body(&made.body).map_err(|error| EngineError::Quarantined(error.to_string()))?;
         let key = ScheduleKey { namespace: body.namespace, schedule: body.schedule };
         let (run, queue, origin) = (made.run, made.queue, made.origin);
-        self.close(RunEnd { run, attempt: None, queue, origin, key: &key, outcome, payload }).await
+        let running = matches!(stored.run.state, LiveState::Running { .. });
+        let elsewhere = running && stored.run.keeper != self.node.keeper;
+        self.close(RunEnd { run, attempt: None, elsewhere, queue, origin, key: &key, outcome, payload }).await
     }
 
     /// Writes a change of one run, and says whether it still applied.
     pub(super) async fn write_run(&self, write: RunWrite) -> Result<bool, EngineError> {
-        let batch = Batch::of(vec![Unit { runs: vec![write], ..Unit::default() }]);
+        let batch = self.batch(vec![Unit { runs: vec![write], ..Unit::default() }]);
         let answers = self.store.commit(batch).await.map_err(Desk::unavailable)?;
         match answers.into_iter().next() {
             Some(Ok(())) => Ok(true),
@@ -338,6 +367,8 @@ impl Desk {
 pub(super) struct RunEnd<'a> {
     pub(super) run: RunKey,
     pub(super) attempt: Option<u32>,
+    /// Another node looks after it, and must be told.
+    pub(super) elsewhere: bool,
     pub(super) queue: QueueKey,
     pub(super) origin: Option<(TreeKey, StartId)>,
     pub(super) key: &'a ScheduleKey,

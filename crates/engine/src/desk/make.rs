@@ -6,7 +6,7 @@ use jiff::Timestamp;
 use punctual_core::Outcome;
 use punctual_store::record::{RunBody, decode_body, encode_body};
 use punctual_store::{
-    Batch, Closing, Conflict, NewRun, QueueKey, RunKey, RunRequest, RunWrite, StoreError, StoredRun, Unit,
+    Closing, Conflict, NewRun, QueueKey, RunKey, RunRequest, RunWrite, StoreError, StoredRun, Unit,
 };
 
 use super::Desk;
@@ -87,7 +87,7 @@ impl Desk {
             runs: vec![RunWrite::Bury { run: run.run.made.run }],
             ..Unit::default()
         };
-        let batch = Batch::of(dead.iter().map(unit).collect());
+        let batch = self.batch(dead.iter().map(unit).collect());
         let answers = self.store.commit(batch).await?;
         Ok(answers.iter().filter(|answer| answer.is_ok()).count() as u64)
     }
@@ -110,7 +110,7 @@ impl Desk {
                 ..Unit::default()
             }
         };
-        let answers = self.store.commit(Batch::of(alone.iter().map(close).collect())).await?;
+        let answers = self.store.commit(self.batch(alone.iter().map(close).collect())).await?;
         let mut watches = self.watches();
         for (stored, answer) in alone.iter().zip(&answers) {
             if answer.is_ok() {
@@ -123,7 +123,7 @@ impl Desk {
     }
 
     async fn write_unit(&self, unit: Unit) -> Result<(), MakeError> {
-        let answers = self.store.commit(Batch::of(vec![unit])).await?;
+        let answers = self.store.commit(self.batch(vec![unit])).await?;
         match answers.into_iter().next() {
             Some(answer) => Ok(answer?),
             None => Err(MakeError::Other(EngineError::Unavailable("the database gave no answer".into()))),

@@ -7,6 +7,7 @@ use jiff::Timestamp;
 
 use super::Desk;
 use super::end::Recorded;
+use super::keep::live;
 use super::watch::Watch;
 use crate::error::EngineError;
 
@@ -19,6 +20,12 @@ impl Desk {
         let write = RunWrite::HandOver { run, attempt, worker: CALLBACK_WORKER.into() };
         if !self.write_run(write).await? {
             return Ok(false);
+        }
+        if self.node.shared && self.watches().lease(run, attempt).is_none() {
+            let stored = self.load_run(run).await?;
+            self.take_over(live(&stored).cloned().as_slice()).await?;
+            self.tell_of(run);
+            return Ok(true);
         }
         let mut watches = self.watches();
         if let Some(mut lease) = watches.lease(run, attempt).cloned() {

@@ -1,20 +1,14 @@
 //! Runs are asked to stop, by a person or by their schedule's overlap policy.
 
-use jiff::{SignedDuration, Timestamp};
 use punctual_core::{Outcome, StartId, StopKind};
 use punctual_store::record::decode_body;
 use punctual_store::{LiveState, RunKey, RunWrite, TreeKey};
 
 use super::Desk;
 use super::end::Recorded;
-use super::outside::CALLBACK_WORKER;
-use super::watch::Watch;
 use crate::error::EngineError;
 use crate::shard::Target;
 use crate::verb::{Verb, Work};
-
-/// How long whoever keeps a run that waits for its callback has to pass a cancel on.
-const CALLBACK_GRACE: SignedDuration = SignedDuration::from_secs(15);
 
 impl Desk {
     /// Asks a run to stop. One that nobody has is over at once; one that a worker has is over when the worker says so, or,
@@ -30,17 +24,9 @@ impl Desk {
         match kind {
             StopKind::Cancel if running => {
                 self.write_run(RunWrite::Stop { run, kind }).await?;
-                let mut watches = self.watches();
-                if let Some(mut lease) = watches.any_lease(run).cloned() {
-                    lease.stop = lease.stop.max(Some(kind));
-                    // Nobody may be there to hear of it: then it ends by itself after a while.
-                    if &*lease.worker == CALLBACK_WORKER {
-                        let end = self.clock.now().checked_add(CALLBACK_GRACE);
-                        lease.until = lease.until.min(end.unwrap_or(Timestamp::MAX));
-                    }
-                    watches.set(run, Watch::Running(Box::new(lease)));
-                }
-                drop(watches);
+                self.watches().ask_to_stop(run, kind, self.clock.now());
+                // Its worker may beat its heart elsewhere.
+                self.tell_of(run);
                 self.alarm.notify_one();
                 self.directives.notify_waiters();
                 Ok(true)

@@ -46,7 +46,8 @@ pub(crate) struct Lease {
     /// The run's action without its input: how to retry.
     pub(crate) retry: RunAction,
     pub(crate) stop: Option<StopKind>,
-    pub(crate) log_tail: String,
+    /// The last lines of its log; nothing if another process has written them.
+    pub(crate) log_tail: Option<String>,
 }
 
 impl Watch {
@@ -83,6 +84,16 @@ impl Watches {
         if !self.by_run.contains_key(&run) {
             self.set(run, watch);
         }
+    }
+
+    /// Whether something is watched about a run.
+    pub(crate) fn is_watched(&self, run: RunKey) -> bool {
+        self.by_run.contains_key(&run)
+    }
+
+    /// Everything about which something is watched.
+    pub(crate) fn runs(&self) -> Vec<RunKey> {
+        self.by_run.keys().copied().collect()
     }
 
     /// Stops watching a run.

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use jiff::{SignedDuration, Timestamp};
-use punctual_store::{QueueDepth, RunKey, ShardId};
+use punctual_store::{Kept, QueueDepth, RunKey, ShardId};
 
 use super::Engine;
 use crate::error::EngineError;
@@ -39,10 +39,11 @@ pub struct StrandedQueue {
 }
 
 impl Engine {
-    /// Compares every stored timer with those in memory, and mends what is missing.
+    /// Compares every stored timer of the shards driven here with those in memory, and mends what is missing.
     pub async fn check_timers(&self) -> Result<TimerCheck, EngineError> {
         let mut found = TimerCheck::default();
-        for shard in (0..self.inner.store.shards()).map(ShardId) {
+        let driven = |shard: &ShardId| !self.inner.node.shared || self.drives(*shard);
+        for shard in (0..self.inner.store.shards()).map(ShardId).filter(driven) {
             let mut after = None;
             loop {
                 let page = self.inner.store.timers(shard, after, TIMERS_PAGE).await?;
@@ -71,7 +72,25 @@ impl Engine {
                 }
                 Err(error) => tracing::warn!(%error, "the timers could not be checked"),
             }
+            if self.inner.node.shared
+                && let Err(error) = self.check_runs().await
+            {
+                tracing::warn!(%error, "the runs could not be checked");
+            }
         }
+    }
+
+    /// Compares the runs that this node looks after with those that are stored, and takes care of those that nobody does.
+    async fn check_runs(&self) -> Result<(), EngineError> {
+        let inner = &self.inner;
+        inner.desk.clone().reconcile().await;
+        let roster = inner.store.roster().await?;
+        let first = roster.nodes.iter().find(|seen| seen.expires_at > roster.now);
+        if first.is_some_and(|seen| seen.keeper == inner.node.keeper) {
+            let keepers = roster.nodes.iter().map(|seen| seen.keeper).collect();
+            inner.desk.adopt(Kept::ByNoneOf(keepers)).await?;
+        }
+        Ok(())
     }
 
     /// Queues in which runs have waited for longer than this, and no worker asked for them lately.

@@ -1,70 +1,38 @@
-//! Owning shards: acquire, load timers, drive, renew; and again if a shard was lost.
+//! Drivers of shards: started with the timers of their shard, and given up in good order. And the guest, which has none.
 
-use std::sync::mpsc::{Sender, channel};
+use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::Duration;
 
-use punctual_store::{Lease, NodeId, ShardId, StoreError};
+use punctual_store::{Lease, News, ShardId};
 use tokio::sync::oneshot;
 
-use super::{Engine, keep};
-use crate::driver::{Driver, Ended, Message};
+use super::Engine;
+use crate::driver::{Driver, Ended, Message, declared};
 use crate::error::EngineError;
 use crate::shard::{Event, Shard};
 
 /// Timers that one page brings.
 const TIMERS_PAGE: usize = 20_000;
 
+/// How long to wait before a shard is taken again that could not be driven.
+const TRY_AGAIN: Duration = Duration::from_millis(500);
+
 impl Engine {
-    /// Takes every shard, once synchronously so that the engine is ready when it has started, and keeps them.
-    pub(super) async fn own_all(&self) -> Result<(), EngineError> {
-        for shard in (0..self.inner.store.shards()).map(ShardId) {
-            let first = self.take(shard).await?;
-            let owner = tokio::spawn(self.clone().own(shard, first));
-            keep(&self.inner.owners, [owner]);
-        }
-        Ok(())
-    }
-
-    /// Tells every driver to finish.
-    pub(super) fn stop_drivers(&self) {
-        self.inner.router.stop_all();
-    }
-
-    async fn own(self, shard: ShardId, first: Option<Owned>) {
-        let mut owned = first;
-        while !self.is_stopping() {
-            if let Some(owned) = owned.take() {
-                self.hold(owned).await;
-            }
-            if self.is_stopping() {
-                return;
-            }
-            match self.take(shard).await {
-                Ok(taken) => owned = taken,
-                Err(error) => tracing::warn!(%shard, %error, "a shard could not be taken; trying again"),
-            }
-            if owned.is_none() {
-                tokio::time::sleep(self.renew_pause()).await;
-            }
-        }
-    }
-
-    fn renew_pause(&self) -> Duration {
-        self.inner.config.shard_lease.unsigned_abs() / 3
-    }
-
-    /// Acquires a shard and starts its driver; nothing if another node has it.
-    async fn take(&self, shard: ShardId) -> Result<Option<Owned>, EngineError> {
-        let inner = &self.inner;
-        let node = NodeId(inner.config.node.as_str().into());
-        let Some(lease) = inner.store.acquire(shard, node, inner.config.shard_lease).await? else {
-            return Ok(None);
-        };
+    /// Drives a shard from now on, until its driver ends. Who asks for something meanwhile waits in the inbox, and so do
+    /// news: what is written after the timers were read must not fall between.
+    pub(super) async fn drive(
+        &self,
+        lease: &Lease,
+        sender: Sender<Message>,
+        inbox: Receiver<Message>,
+    ) -> Result<oneshot::Receiver<Ended>, EngineError> {
+        let (inner, shard) = (&self.inner, lease.shard);
+        inner.router.set(shard, Some(sender.clone()));
         let mut driven =
             Shard::new(shard, lease.epoch, inner.config.limits.clone(), inner.config.shard.clone());
         let mut effects = Vec::new();
         for queue in self.all_queues() {
-            driven.handle(self.now(), queue, &mut effects);
+            driven.handle(self.now(), declared(&queue), &mut effects);
         }
         let mut after = None;
         loop {
@@ -73,63 +41,87 @@ impl Engine {
             after = Some(*last);
             driven.handle(self.now(), Event::Timers(page), &mut effects);
         }
-        let (sender, inbox) = channel();
-        let driver = Driver {
-            shard: driven,
-            store: inner.store.clone(),
-            clock: inner.clock.clone(),
-            runtime: tokio::runtime::Handle::current(),
-            inbox,
-            sender: sender.clone(),
-            outlet: inner.outlet.clone(),
-        };
-        let (ended, end) = oneshot::channel();
-        let thread = std::thread::Builder::new().name(format!("shard-{shard}")).spawn(move || {
-            let _ = ended.send(driver.run());
-        });
-        thread.map_err(|error| EngineError::Unavailable(format!("no thread for a shard: {error}")))?;
-        inner.router.set(shard, Some(sender.clone()));
+        let end = self.start_thread(format!("shard-{shard}"), driven, sender, inbox)?;
         tracing::info!(%shard, epoch = %lease.epoch, "driving a shard");
-        Ok(Some(Owned { lease, sender, end }))
+        Ok(end)
     }
 
-    /// Renews the lease until the driver ends or the lease is lost.
-    async fn hold(&self, owned: Owned) {
-        let Owned { mut lease, sender, mut end } = owned;
+    /// Drives a shard until its driver ends, and gives it up then.
+    pub(super) async fn drive_to_the_end(
+        self,
+        lease: Lease,
+        sender: Sender<Message>,
+        inbox: Receiver<Message>,
+        driving: oneshot::Sender<Result<(), EngineError>>,
+    ) {
         let shard = lease.shard;
-        let ended = loop {
-            tokio::select! {
-                ended = &mut end => break ended.unwrap_or(Ended::Stopped),
-                () = tokio::time::sleep(self.renew_pause()) => {
-                    match self.inner.store.renew(lease.clone(), self.inner.config.shard_lease).await {
-                        Ok(renewed) => {
-                            lease = renewed;
-                            self.inner.outlet.recovered();
-                        }
-                        Err(StoreError::Fenced { .. }) => {
-                            let _ = sender.send(Message::Stop);
-                        }
-                        // The driver finds out by itself whether its writes still count.
-                        Err(error) => tracing::warn!(%shard, %error, "a lease could not be renewed"),
-                    }
-                }
+        let (ended, pause) = match self.drive(&lease, sender, inbox).await {
+            Ok(end) => {
+                let _ = driving.send(Ok(()));
+                (end.await.unwrap_or(Ended::Stopped), Duration::ZERO)
+            }
+            Err(error) => {
+                tracing::warn!(%shard, %error, "a shard could not be driven; it is given up");
+                let _ = driving.send(Err(error));
+                (Ended::Stopped, TRY_AGAIN)
             }
         };
         self.inner.router.set(shard, None);
         match ended {
+            Ended::Died => {}
             Ended::Fenced => tracing::warn!(%shard, "the shard belongs to another node now"),
             Ended::Stopped => {
                 if let Err(error) = self.inner.store.release(lease).await {
                     tracing::warn!(%shard, %error, "a lease could not be given up; it will run out");
                 }
+                // Whoever gets it next need not wait.
+                self.tell(News::Roster);
             }
         }
+        tokio::time::sleep(pause).await;
     }
-}
 
-/// A shard that this node drives.
-pub(super) struct Owned {
-    lease: Lease,
-    sender: Sender<Message>,
-    end: oneshot::Receiver<Ended>,
+    /// Serves schedules of other nodes from now on.
+    pub(super) fn start_guest(&self) -> Result<oneshot::Receiver<Ended>, EngineError> {
+        let inner = &self.inner;
+        let (limits, settings) = (inner.config.limits.clone(), inner.config.shard.clone());
+        let mut guest = Shard::guest(inner.store.shards(), limits, settings);
+        let (sender, inbox) = channel();
+        inner.router.set_guest(Some(sender.clone()));
+        for queue in self.all_queues() {
+            guest.handle(self.now(), declared(&queue), &mut Vec::new());
+        }
+        self.start_thread("guest".to_owned(), guest, sender, inbox)
+    }
+
+    fn start_thread(
+        &self,
+        name: String,
+        shard: Shard,
+        sender: Sender<Message>,
+        inbox: Receiver<Message>,
+    ) -> Result<oneshot::Receiver<Ended>, EngineError> {
+        let inner = &self.inner;
+        let driver = Driver {
+            shard,
+            keeper: inner.node.keeper,
+            store: inner.store.clone(),
+            clock: inner.clock.clone(),
+            runtime: tokio::runtime::Handle::current(),
+            inbox,
+            sender,
+            outlet: inner.outlet.clone(),
+        };
+        let (ended, end) = oneshot::channel();
+        let thread = std::thread::Builder::new().name(name).spawn(move || {
+            let _ = ended.send(driver.run());
+        });
+        thread.map_err(|error| EngineError::Unavailable(format!("no thread for a shard: {error}")))?;
+        Ok(end)
+    }
+
+    /// Whether this node drives a shard.
+    pub(super) fn drives(&self, shard: ShardId) -> bool {
+        self.inner.router.has(shard)
+    }
 }

@@ -10,8 +10,8 @@ use tokio::sync::Notify;
 
 use super::Engine;
 use crate::desk::Sighting;
+use crate::driver::declared;
 use crate::error::EngineError;
-use crate::shard::Event;
 
 /// The queues that this node knows, by namespace and name.
 #[derive(Default)]
@@ -161,8 +161,7 @@ impl Engine {
 
     /// Depths of all known queues, for the metrics.
     pub async fn queue_depths(&self) -> Result<Vec<(Queue, QueueDepth)>, EngineError> {
-        let queues: Vec<Queue> =
-            self.inner.queues.0.read().map(|queues| queues.values().cloned().collect()).unwrap_or_default();
+        let queues = self.all_queues();
         let mut depths = Vec::new();
         for queue in queues {
             let depth = self.inner.store.queue_depth(queue.queue).await?;
@@ -179,9 +178,9 @@ impl Engine {
         Ok(())
     }
 
-    pub(super) fn all_queues(&self) -> Vec<Event> {
+    pub(super) fn all_queues(&self) -> Vec<Queue> {
         let queues = self.inner.queues.0.read();
-        queues.map(|queues| queues.values().map(declared).collect()).unwrap_or_default()
+        queues.map(|queues| queues.values().cloned().collect()).unwrap_or_default()
     }
 
     fn learn(&self, queue: Queue) {
@@ -196,11 +195,6 @@ impl Engine {
             self.inner.queues.1.notify_waiters();
         }
     }
-}
-
-fn declared(queue: &Queue) -> Event {
-    let (namespace, name) = (queue.made.namespace.clone(), queue.made.name.clone());
-    Event::QueueDeclared { namespace, name, queue: queue.queue }
 }
 
 /// Names that can be put into a path, a log line and a label.

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use jiff::{SignedDuration, Timestamp};
-use punctual_store::Retention;
+use punctual_store::{Retention, ShardId};
 
 use super::Engine;
 
@@ -23,8 +23,11 @@ impl Engine {
         }
     }
 
-    /// Removes some; nothing if there was nothing to remove, or the database has other troubles.
+    /// Removes some; nothing if there was nothing to remove, or the database has other troubles. One node does it for all.
     async fn retain_some(&self) -> Option<u64> {
+        if self.inner.node.shared && !self.drives(ShardId(0)) {
+            return None;
+        }
         let (now, config) = (self.now(), &self.inner.config);
         let before = |length: SignedDuration| now.checked_sub(length).unwrap_or(Timestamp::MIN);
         let retention = Retention {

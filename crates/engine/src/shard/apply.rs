@@ -100,12 +100,9 @@ impl Shard {
             for (assignment, answer) in assignments.into_iter().zip(answers) {
                 reply(&assignment, answer, effects);
             }
-            self.timers.set(tree, held.tree.next_time(&self.limits));
-            let slot = self.slots.entry(tree).or_default();
-            slot.held = Some(held);
-            if !slot.pending.is_empty() {
-                self.ready.push_back(tree);
-            }
+            let timer = held.tree.next_time(&self.limits);
+            self.slots.entry(tree).or_default().held = Some(held);
+            self.rest(now, tree, timer);
             return None;
         }
         let expected = Expected::At(held.sequence);
@@ -146,10 +143,10 @@ impl Shard {
             }
         };
         merged.take_step();
-        let mut held = match Held::new(tree, &self.queues) {
+        let mut held = match Held::new(tree, self.role.place_of(&name), &self.queues) {
             Ok(held) => Box::new(held),
-            Err(reason) => {
-                self.refuse(assignment, Refusal::Unavailable(reason), effects);
+            Err(fault) => {
+                self.refuse(assignment, Refusal::Unavailable(fault.to_string()), effects);
                 return None;
             }
         };
@@ -172,7 +169,8 @@ impl Shard {
     /// A changed definition may send its runs elsewhere.
     fn retarget(&self, held: &mut Held, key: &ScheduleKey, merged: &Merged) -> Result<(), String> {
         if merged.total.changed.definition {
-            held.action = queue_target(held.tree.definition(), key, &self.queues)?;
+            let target = queue_target(held.tree.definition(), key, &self.queues);
+            held.action = target.map_err(|fault| fault.to_string())?;
         }
         Ok(())
     }
@@ -221,8 +219,8 @@ impl Shard {
         let view = held.current_view();
         let write = TreeWrite {
             tree,
-            shard: self.id,
-            epoch: Some(self.epoch),
+            shard: held.shard,
+            epoch: self.role.epoch(),
             expected,
             definition: total.changed.definition.then(|| encode_schedule(held.tree.definition().schedule())),
             view: (view != held.view).then_some(view),

@@ -82,6 +82,15 @@ pub enum Event {
     Submit(Assignment),
     /// Timers of schedules that were stored before this owner came.
     Timers(Vec<(TreeKey, Option<Timestamp>)>),
+    /// Somebody who does not own the shard has written a schedule of it.
+    Moved {
+        /// Which one.
+        tree: TreeKey,
+        /// When it wants to be woken.
+        due_time: Option<Timestamp>,
+    },
+    /// Such news may have been missed.
+    MissedNews,
     /// A queue exists.
     QueueDeclared {
         /// Its namespace.
@@ -91,6 +100,8 @@ pub enum Event {
         /// Its key.
         queue: QueueKey,
     },
+    /// All queues were declared that exist.
+    QueuesListed,
     /// Keys that nobody else will get.
     Reserved {
         /// The keys.
@@ -131,6 +142,8 @@ pub enum Effect {
         /// How many.
         count: u32,
     },
+    /// Declare all queues that exist: one that is wanted is not known here.
+    ListQueues,
     /// Answer somebody; for a change, only after it is durable.
     Reply {
         /// Whom.

@@ -1,6 +1,7 @@
 //! A loaded tree with what the engine must know about it to write it.
 
 use std::collections::HashMap;
+use std::fmt;
 use std::sync::Arc;
 
 use punctual_core::{Definition, Lifecycle, RunAction, ScheduleKey, ScheduleTree, StartId, Target};
@@ -8,7 +9,7 @@ use punctual_spec::Environment;
 use punctual_store::record::{
     TreeState, decode_action, decode_completion, decode_schedule, decode_state, encode_state,
 };
-use punctual_store::{Bytes, Lifespan, QueueKey, RunKey, Sequence, StoredTree, TreeView};
+use punctual_store::{Bytes, Lifespan, QueueKey, RunKey, Sequence, ShardId, StoredTree, TreeView};
 
 /// The queues that are declared, by namespace and name.
 pub(super) type Queues = HashMap<(Arc<str>, Arc<str>), QueueKey>;
@@ -16,6 +17,8 @@ pub(super) type Queues = HashMap<(Arc<str>, Arc<str>), QueueKey>;
 /// A loaded tree.
 pub(super) struct Held {
     pub(super) tree: ScheduleTree,
+    /// The shard that it is stored with.
+    pub(super) shard: ShardId,
     pub(super) sequence: Sequence,
     /// The runs of its starts in progress on a queue.
     pub(super) runs: Vec<(StartId, RunKey)>,
@@ -30,20 +33,38 @@ pub(super) struct QueueTarget {
     pub(super) action: Arc<RunAction>,
 }
 
+/// Why a tree cannot be worked with.
+#[derive(Debug)]
+pub(super) enum Fault {
+    /// Its runs go to a queue that is not known here.
+    UnknownQueue(Arc<str>),
+    /// What is stored makes no sense.
+    Broken(String),
+}
+
+impl fmt::Display for Fault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Fault::UnknownQueue(queue) => write!(f, "queue {queue:?} is not declared"),
+            Fault::Broken(reason) => f.write_str(reason),
+        }
+    }
+}
+
 impl Held {
     /// Puts a stored tree together, or says what is wrong with it.
-    pub(super) fn open(stored: &StoredTree, queues: &Queues) -> Result<Held, String> {
-        let (tree, runs) = open_tree(stored)?;
+    pub(super) fn open(stored: &StoredTree, queues: &Queues) -> Result<Held, Fault> {
+        let (tree, runs) = open_tree(stored).map_err(Fault::Broken)?;
         let action = queue_target(tree.definition(), &stored.key, queues)?;
         let view = view(&tree, &action);
-        Ok(Held { tree, sequence: stored.sequence, runs, action, view })
+        Ok(Held { tree, shard: stored.shard, sequence: stored.sequence, runs, action, view })
     }
 
     /// A tree that was just made.
-    pub(super) fn new(tree: ScheduleTree, queues: &Queues) -> Result<Held, String> {
+    pub(super) fn new(tree: ScheduleTree, shard: ShardId, queues: &Queues) -> Result<Held, Fault> {
         let action = queue_target(tree.definition(), &tree.key().clone(), queues)?;
         let view = view(&tree, &action);
-        Ok(Held { tree, sequence: Sequence(0), runs: Vec::new(), action, view })
+        Ok(Held { tree, shard, sequence: Sequence(0), runs: Vec::new(), action, view })
     }
 
     /// What lists can ask for, as things are now.
@@ -95,14 +116,15 @@ pub(super) fn queue_target(
     definition: &Definition,
     key: &ScheduleKey,
     queues: &Queues,
-) -> Result<Option<QueueTarget>, String> {
+) -> Result<Option<QueueTarget>, Fault> {
     let action = &definition.schedule().action;
     match action.target {
         Target::Outside => Ok(None),
         Target::Queue => {
-            let action = decode_action(&action.payload).map_err(|error| format!("action: {error}"))?;
+            let action = decode_action(&action.payload);
+            let action = action.map_err(|error| Fault::Broken(format!("action: {error}")))?;
             let queue = queues.get(&(key.namespace.clone(), action.queue.clone()));
-            let queue = *queue.ok_or_else(|| format!("queue {:?} is not declared", action.queue))?;
+            let queue = *queue.ok_or_else(|| Fault::UnknownQueue(action.queue.clone()))?;
             Ok(Some(QueueTarget { queue, action: Arc::new(action) }))
         }
     }

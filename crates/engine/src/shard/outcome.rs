@@ -6,9 +6,9 @@ use jiff::Timestamp;
 use punctual_core::{Answer, Dispatch, Note, Rejection, ScheduleKey, StartId, StopKind, Verdict};
 use punctual_store::{Conflict, QueueKey, RunKey, StoreError, TreeKey};
 
+use super::Shard;
 use super::apply::reply;
 use super::event::{Assignment, BatchId, Effect, MadeRun, Refusal, Target};
-use super::{Shard, Status};
 
 /// A unit on its way.
 pub(super) struct InFlight {
@@ -75,7 +75,7 @@ impl Shard {
                 effects.push(Effect::Written { units: units.len(), conflicts });
                 for (unit, answer) in units.into_iter().zip(answers) {
                     match answer {
-                        Ok(()) => self.confirm(unit, effects),
+                        Ok(()) => self.confirm(now, unit, effects),
                         Err(error) => self.go_round(now, unit, &error, effects),
                     }
                 }
@@ -90,7 +90,7 @@ impl Shard {
     }
 
     /// It is durable: now it counts.
-    fn confirm(&mut self, unit: InFlight, effects: &mut Vec<Effect>) {
+    fn confirm(&mut self, now: Timestamp, unit: InFlight, effects: &mut Vec<Effect>) {
         let InFlight { tree, key, assignments, answers, promise, at, fresh: _ } = unit;
         for (assignment, answer) in assignments.iter().zip(answers) {
             reply(assignment, answer, effects);
@@ -116,13 +116,7 @@ impl Shard {
         if promise.retired {
             return self.retired(tree, &key, effects);
         }
-        self.timers.set(tree, promise.timer);
-        if let Some(slot) = self.slots.get_mut(&tree) {
-            slot.status = Status::Idle;
-            if !slot.pending.is_empty() {
-                self.ready.push_back(tree);
-            }
-        }
+        self.rest(now, tree, promise.timer);
     }
 
     fn retired(&mut self, tree: TreeKey, key: &ScheduleKey, effects: &mut Vec<Effect>) {
@@ -163,6 +157,10 @@ impl Shard {
         if fresh {
             return self.create_again(tree, &key, again, effects);
         }
+        // Whoever was faster may have given the name to another schedule: what was asked by name is looked up by name again.
+        let conflict = matches!(error, StoreError::Conflict(Conflict::Sequence { .. }));
+        let by_name = |assignment: &Assignment| conflict && matches!(assignment.target, Target::Name(_));
+        let (named, again): (Vec<_>, Vec<_>) = again.into_iter().partition(by_name);
         if let Some(slot) = self.slots.get_mut(&tree) {
             for assignment in again.into_iter().rev() {
                 slot.pending.push_front(assignment);
@@ -171,7 +169,10 @@ impl Shard {
         // Its timer was taken or may have moved: looking at it again is harmless.
         self.forget(tree);
         if !self.slots.contains_key(&tree) {
-            self.timers.set(tree, Some(now));
+            self.set_timer(tree, Some(now));
+        }
+        for assignment in named {
+            self.submit(assignment, effects);
         }
     }
 

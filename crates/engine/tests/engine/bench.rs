@@ -51,8 +51,13 @@ pub fn key(name: &str) -> ScheduleKey {
 
 /// A schedule that starts a run on the queue "q" every so often.
 pub fn every(seconds: i64, name: &str, policies: Policies) -> Box<Create> {
+    every_on("q", seconds, name, policies)
+}
+
+/// The same on another queue.
+pub fn every_on(queue: &str, seconds: i64, name: &str, policies: Policies) -> Box<Create> {
     let action = RunAction {
-        queue: "q".into(),
+        queue: queue.into(),
         handler: "h".into(),
         input: b"in".as_slice().into(),
         retry: RetryPolicy::default(),
@@ -88,16 +93,25 @@ impl Bench {
         };
         let queue = now_or_never(store.create_queue(queue)).unwrap();
         let mut shard = Shard::new(ShardId(0), lease.epoch, Limits::default(), settings);
-        let declared =
-            Event::QueueDeclared { namespace: "default".into(), name: "q".into(), queue: queue.queue };
-        shard.handle(now, declared, &mut Vec::new());
         let timers = now_or_never(store.timers(ShardId(0), None, usize::MAX)).unwrap();
         shard.handle(now, Event::Timers(timers), &mut Vec::new());
+        Bench::with(shard, store, now, queue.queue)
+    }
+
+    /// Somebody who serves the schedules of a store without owning them.
+    pub fn guest(owner: &Bench) -> Bench {
+        let shard = Shard::guest(1, Limits::default(), Settings::default());
+        Bench::with(shard, owner.store.clone(), owner.now, owner.queue)
+    }
+
+    fn with(mut shard: Shard, store: Arc<Memory>, now: Timestamp, queue: QueueKey) -> Bench {
+        let declared = Event::QueueDeclared { namespace: "default".into(), name: "q".into(), queue };
+        shard.handle(now, declared, &mut Vec::new());
         Bench {
             now,
             shard,
             store,
-            queue: queue.queue,
+            queue,
             answers: BTreeMap::new(),
             held: Vec::new(),
             holds_batches: false,

@@ -1,6 +1,9 @@
 //! The engine, from one shard on a bench with virtual time to a whole node on a real store.
 
 mod bench;
+mod cluster;
+mod guest;
 mod node;
 mod queue;
 mod shard;
+mod town;

@@ -41,6 +41,10 @@ pub(super) enum Happening {
         by: Process,
         event: Box<Event>,
     },
+    /// An owner learns that it has missed news.
+    Gap {
+        by: Process,
+    },
     /// A client or a worker wants something of whoever owns the schedules.
     Ask(Box<Asked>),
     /// Whoever waits for this has waited for long enough.

@@ -72,9 +72,9 @@ fn close(run: RunKey, attempt: Option<u32>, completion: &Completion) -> RunWrite
 }
 
 impl World {
-    /// Turns to somebody who believes to be the owner.
+    /// Turns to somebody who serves.
     pub(super) fn ask(&mut self, asked: Asked) {
-        let Some(by) = self.any_owner() else { return self.ask_again(asked) };
+        let Some(by) = self.any_server() else { return self.ask_again(asked) };
         // The engine's desk knows which runs are over and hands on no second word about them.
         let counts = match &asked.wish {
             Wish::Close { run, attempt: Some(attempt), .. } => self.counts(*run, *attempt),

@@ -27,7 +27,7 @@ impl World {
 
     pub(super) fn tick(&mut self, by: Process) {
         if self.shard(by).is_some() {
-            self.nodes[by.node].tick_time = None;
+            self.nodes[by.node].seat(by.role).tick_time = None;
             self.settle(by);
         }
     }
@@ -50,11 +50,11 @@ impl World {
 
     /// A node looks at its shard when its own clock says so; a clock that is behind looks late.
     fn plan_tick(&mut self, by: Process, next: Option<Timestamp>) {
-        let Some(node) = self.nodes.get_mut(by.node).filter(|node| node.life == by.life) else { return };
+        let node = &mut self.nodes[by.node];
         let Some(next) = next.and_then(|next| next.checked_sub(node.skew).ok()) else { return };
-        let next = next.max(self.now);
-        if node.tick_time.is_none_or(|planned| next < planned) {
-            node.tick_time = Some(next);
+        let (next, seat) = (next.max(self.now), node.seat(by.role));
+        if seat.life == by.life && seat.tick_time.is_none_or(|planned| next < planned) {
+            seat.tick_time = Some(next);
             self.at_time(next, Happening::Tick { by });
         }
     }
@@ -79,7 +79,7 @@ impl World {
                 }
                 Effect::Fenced => {
                     if self.lives(by) {
-                        self.nodes[by.node].lose_shard();
+                        self.nodes[by.node].seat(by.role).clear();
                     }
                     continue;
                 }
@@ -88,6 +88,10 @@ impl World {
                         self.answered(ticket, answer);
                     }
                     continue;
+                }
+                Effect::ListQueues => {
+                    // There is one queue, and everybody knows it.
+                    Happening::Hear { by, event: Box::new(Event::QueuesListed) }
                 }
                 Effect::Load(trees) => Happening::Load { by, trees },
                 Effect::Reserve { count } => Happening::Reserve { by, count },
@@ -166,6 +170,9 @@ impl World {
         for ((unit, sent), answer) in letter.units.units.iter().zip(&letter.sent).zip(&answers) {
             if answer.is_ok() {
                 self.written(unit, Some(sent))?;
+                if let Some(write) = unit.tree.as_ref().filter(|write| write.epoch.is_none()) {
+                    self.tell_owners(write.tree, write.due_time);
+                }
             }
         }
         // If it dies here, it is written, and nobody is left to act on it or to answer.

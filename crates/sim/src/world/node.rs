@@ -1,11 +1,12 @@
 //! Nodes, how they die, and who owns the schedules then.
 //!
 //! A node may die wherever it waits: before its commit leaves, before it hears of it, between two effects, before an
-//! answer is recorded. It comes back as another process, which remembers nothing.
+//! answer is recorded. It comes back as another process, which remembers nothing. Every node that is up serves clients too, as a
+//! guest, whoever owns the schedules.
 
 use jiff::{SignedDuration, Timestamp};
 use punctual_engine::shard::{Event, Shard};
-use punctual_store::{Epoch, NodeId, ShardId, Store};
+use punctual_store::{Epoch, NodeId, ShardId, Store, TreeKey};
 
 use super::World;
 use super::agenda::Happening;
@@ -18,23 +19,46 @@ const SHARD: ShardId = ShardId(0);
 /// A machine.
 pub(super) struct Node {
     pub(super) up: bool,
-    /// Counts its processes, and within them its shards, so that none hears what another one asked for.
-    pub(super) life: u64,
     /// When it last died at a point where it waited.
     died_at: Option<Timestamp>,
     /// Its clock minus the true time.
     pub(super) skew: SignedDuration,
     /// What it drives, if it believes to be the owner.
-    pub(super) shard: Option<Shard>,
+    owner: Seat,
+    /// What it serves clients with, once somebody asked.
+    guest: Seat,
     epoch: Epoch,
-    /// When it is going to look at its shard.
+}
+
+/// Where a shard sits.
+#[derive(Default)]
+pub(super) struct Seat {
+    /// Counts its shards, so that none hears what another one asked for.
+    pub(super) life: u64,
+    pub(super) shard: Option<Shard>,
+    /// When it is going to be looked at.
     pub(super) tick_time: Option<Timestamp>,
 }
 
-/// One process: a node between two deaths.
+impl Seat {
+    /// It drives nothing any more, and nobody listens to what its shard asked for.
+    pub(super) fn clear(&mut self) {
+        *self = Seat { life: self.life + 1, ..Seat::default() };
+    }
+}
+
+/// In what right a shard of a node writes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Role {
+    Owner,
+    Guest,
+}
+
+/// One shard of one process: a node between two deaths.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Process {
     pub(super) node: usize,
+    pub(super) role: Role,
     pub(super) life: u64,
 }
 
@@ -42,43 +66,72 @@ impl Node {
     pub(super) fn new() -> Node {
         Node {
             up: true,
-            life: 0,
             died_at: None,
             skew: SignedDuration::ZERO,
-            shard: None,
+            owner: Seat::default(),
+            guest: Seat::default(),
             epoch: Epoch(0),
-            tick_time: None,
         }
     }
 
     /// Everything in its memory is gone.
     pub(super) fn die(&mut self) {
         self.up = false;
-        self.lose_shard();
+        self.owner.clear();
+        self.guest.clear();
     }
 
-    /// It drives nothing any more, and nobody listens to what its shard asked for.
-    pub(super) fn lose_shard(&mut self) {
-        (self.shard, self.tick_time) = (None, None);
-        self.life += 1;
+    pub(super) fn seat(&mut self, role: Role) -> &mut Seat {
+        match role {
+            Role::Owner => &mut self.owner,
+            Role::Guest => &mut self.guest,
+        }
     }
 }
 
 impl World {
-    pub(super) fn process(&self, node: usize) -> Process {
-        Process { node, life: self.nodes[node].life }
+    pub(super) fn process(&mut self, node: usize, role: Role) -> Process {
+        Process { node, role, life: self.nodes[node].seat(role).life }
     }
 
-    /// Whom a client or a worker turns to: any node that believes to be the owner.
-    pub(super) fn any_owner(&mut self) -> Option<Process> {
-        let owners: Vec<usize> =
-            (0..self.nodes.len()).filter(|node| self.nodes[*node].shard.is_some()).collect();
-        (!owners.is_empty()).then(|| *self.random.pick(&owners)).map(|node| self.process(node))
+    /// Whom a client or a worker turns to: any node that believes to be the owner, or any at all, as a guest.
+    pub(super) fn any_server(&mut self) -> Option<Process> {
+        if self.random.chance(self.knobs.guests)
+            && let Some(node) = self.pick(|node| node.up)
+        {
+            self.seat_guest(node);
+            return Some(self.process(node, Role::Guest));
+        }
+        self.pick(|node| node.owner.shard.is_some()).map(|node| self.process(node, Role::Owner))
+    }
+
+    fn pick(&mut self, fits: impl Fn(&Node) -> bool) -> Option<usize> {
+        let fitting: Vec<usize> = (0..self.nodes.len()).filter(|node| fits(&self.nodes[*node])).collect();
+        (!fitting.is_empty()).then(|| *self.random.pick(&fitting))
+    }
+
+    /// A node serves clients, without the shard.
+    fn seat_guest(&mut self, node: usize) {
+        if self.nodes[node].guest.shard.is_none() {
+            let mut guest = Shard::guest(1, self.limits.clone(), self.knobs.settings.clone());
+            self.declare_queue(node, &mut guest);
+            self.nodes[node].guest.shard = Some(guest);
+        }
+    }
+
+    fn declare_queue(&self, node: usize, shard: &mut Shard) {
+        let (namespace, name, queue) = (key(0).namespace, QUEUE.into(), self.queue);
+        let declared = Event::QueueDeclared { namespace, name, queue };
+        shard.handle(self.clock(node), declared, &mut Vec::new());
     }
 
     pub(super) fn lives(&self, process: Process) -> bool {
         let node = &self.nodes[process.node];
-        node.up && node.life == process.life
+        let seat = match process.role {
+            Role::Owner => &node.owner,
+            Role::Guest => &node.guest,
+        };
+        node.up && seat.life == process.life
     }
 
     /// Whether a process is dead, or dies here.
@@ -104,7 +157,7 @@ impl World {
     /// Somebody owns the schedules, if anybody can.
     pub(super) fn elect(&mut self) {
         let latest = self.nodes.iter().map(|node| node.epoch).max();
-        let owned = self.nodes.iter().any(|node| node.shard.is_some() && Some(node.epoch) == latest);
+        let owned = self.nodes.iter().any(|node| node.owner.shard.is_some() && Some(node.epoch) == latest);
         if !owned {
             self.take_over();
         }
@@ -112,9 +165,7 @@ impl World {
 
     /// Another node becomes the owner; the old one may go on believing that it is.
     pub(super) fn take_over(&mut self) {
-        let ups: Vec<usize> = (0..self.nodes.len()).filter(|index| self.nodes[*index].up).collect();
-        if !ups.is_empty() {
-            let node = *self.random.pick(&ups);
+        if let Some(node) = self.pick(|node| node.up) {
             self.acquire(node);
         }
     }
@@ -127,15 +178,38 @@ impl World {
         let Some(lease) = at_once(self.store.acquire(SHARD, name, SignedDuration::ZERO)) else { return };
         let mut shard = Shard::new(SHARD, lease.epoch, self.limits.clone(), self.knobs.settings.clone());
         let (now, mut effects) = (self.clock(node), Vec::new());
-        let (namespace, name, queue) = (key(0).namespace, QUEUE.into(), self.queue);
-        shard.handle(now, Event::QueueDeclared { namespace, name, queue }, &mut effects);
+        self.declare_queue(node, &mut shard);
         let timers = at_once(self.store.timers(SHARD, None, usize::MAX));
         shard.handle(now, Event::Timers(timers), &mut effects);
         let owner = &mut self.nodes[node];
-        owner.lose_shard();
-        (owner.shard, owner.epoch) = (Some(shard), lease.epoch);
-        let by = self.process(node);
+        owner.owner.clear();
+        (owner.owner.shard, owner.epoch) = (Some(shard), lease.epoch);
+        let by = self.process(node, Role::Owner);
         self.perform(by, effects);
         self.settle(by);
+    }
+
+    /// A guest has written a schedule: whoever believes to own it hears of it, late, or only that something was missed.
+    pub(super) fn tell_owners(&mut self, tree: TreeKey, due_time: Option<Timestamp>) {
+        for node in 0..self.nodes.len() {
+            let by = self.process(node, Role::Owner);
+            let late = self.random.between(0, self.knobs.news_seconds_max);
+            if self.random.chance(self.knobs.news_lost) {
+                self.at(late + 30, Happening::Gap { by });
+            } else {
+                let event = Box::new(Event::Moved { tree, due_time });
+                self.at(late, Happening::Hear { by, event });
+            }
+        }
+    }
+
+    /// News were missed: an owner trusts nothing that it remembers, and looks at the stored timers.
+    pub(super) fn gap(&mut self, by: Process) {
+        self.tell_shard(by, Event::MissedNews);
+        let timers = at_once(self.store.timers(SHARD, None, usize::MAX));
+        if let Some(shard) = self.shard(by) {
+            shard.recheck(&timers);
+            self.settle(by);
+        }
     }
 }

@@ -1,0 +1,209 @@
+//! Which runs this node looks after, where several nodes share a database.
+//!
+//! Every live run has a keeper: the node that made it, handed it out, sent it back, or heard of its worker last. The keeper watches
+//! its lease and its deadlines in memory. What is watched may be old: before a deadline counts, the stored run is read, and
+//! if another node keeps it, that one will see to it.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+use std::time::Duration;
+
+use jiff::{SignedDuration, Timestamp};
+use punctual_core::StopKind;
+use punctual_store::record::decode_body;
+use punctual_store::{Batch, Kept, LiveRun, LiveState, News, RunKey, StoredRun, Unit};
+
+use super::Desk;
+use super::outside::CALLBACK_WORKER;
+use super::watch::{Lease, Watch};
+use crate::error::EngineError;
+
+/// Runs that are read at a time.
+const PAGE: usize = 1_000;
+
+/// How long to wait before a run is looked at again, when the database did not answer.
+const LOOK_AGAIN: Duration = Duration::from_millis(200);
+
+/// How long whoever keeps a run that waits for its callback has to pass a cancel on.
+const CALLBACK_GRACE: SignedDuration = SignedDuration::from_secs(15);
+
+impl Desk {
+    /// Changes of runs, which this node looks after from then on.
+    pub(super) fn batch(&self, units: Vec<Unit>) -> Batch {
+        Batch { units, keeper: self.node.keeper }
+    }
+
+    /// Tells others to look at a run, if there may be any.
+    pub(super) fn tell_of(&self, run: RunKey) {
+        if self.node.shared {
+            self.store.tell(News::Stop(run));
+        }
+    }
+
+    /// Looks after runs that others have left behind; says how many there are.
+    pub(crate) async fn adopt(&self, kept: Kept) -> Result<usize, EngineError> {
+        let (mut after, mut count) = (None, 0);
+        loop {
+            let page = self.store.live_runs(kept.clone(), after, PAGE).await?;
+            let Some(last) = page.last() else { return Ok(count) };
+            after = Some(last.made.run);
+            count += page.len();
+            self.take_over(&page).await?;
+        }
+    }
+
+    /// Looks after these runs from now on.
+    pub(super) async fn take_over(&self, runs: &[LiveRun]) -> Result<(), EngineError> {
+        let watched = self.watch_all(runs);
+        if watched.is_empty() {
+            return Ok(());
+        }
+        self.store.keep(watched.clone(), self.node.keeper).await?;
+        // Somebody may have changed them just before: from now on such news find them here.
+        let fresh = self.store.load_runs(watched.clone()).await?;
+        for (run, stored) in watched.iter().zip(&fresh) {
+            self.refresh(*run, live(stored));
+        }
+        self.metrics.runs_adopted.add(watched.len() as u64);
+        self.show_running();
+        Ok(())
+    }
+
+    /// Watches what there is to watch about runs of which nothing is known yet; says about which there is.
+    pub(super) fn watch_all(&self, runs: &[LiveRun]) -> Vec<RunKey> {
+        let now = self.clock.now();
+        let mut watches = self.watches();
+        let mut watched = Vec::new();
+        for live in runs {
+            let Ok(body) = decode_body(&live.made.body) else {
+                tracing::error!(run = %live.made.run, "a run's body makes no sense; it is left alone");
+                continue;
+            };
+            if let Some(watch) = self.watch_of(live, &body, now, None) {
+                watches.set_new(live.made.run, watch);
+                watched.push(live.made.run);
+            }
+        }
+        watched
+    }
+
+    /// Compares everything that is watched with what is stored under this node's name.
+    pub(crate) async fn reconcile(self: Arc<Desk>) {
+        if let Err(error) = self.try_reconcile().await {
+            tracing::warn!(%error, "the runs of this node could not be read again; the next self-check will");
+        }
+    }
+
+    async fn try_reconcile(&self) -> Result<(), EngineError> {
+        let (before, mut mine, mut after) = (self.watches().runs(), HashSet::new(), None);
+        loop {
+            let page = self.store.live_runs(Kept::By(self.node.keeper), after, PAGE).await?;
+            let Some(last) = page.last() else { break };
+            after = Some(last.made.run);
+            for live in &page {
+                mine.insert(live.made.run);
+                self.refresh(live.made.run, Some(live));
+            }
+        }
+        let others: Vec<RunKey> = before.into_iter().filter(|run| !mine.contains(run)).collect();
+        for some in others.chunks(PAGE) {
+            let stored = self.store.load_runs(some.to_vec()).await?;
+            for (run, stored) in some.iter().zip(&stored) {
+                self.refresh(*run, live(stored));
+            }
+        }
+        self.show_running();
+        self.directives.notify_waiters();
+        Ok(())
+    }
+
+    /// Somebody else has changed a run, or looks after it now.
+    pub(crate) async fn look_at(&self, run: RunKey) {
+        while self.watches().is_watched(run) {
+            match self.load_run(run).await {
+                Ok(stored) => {
+                    self.refresh(run, live(&stored));
+                    self.show_running();
+                    // Whoever waits in a heartbeat of it hears what is to be done.
+                    self.directives.notify_waiters();
+                    return;
+                }
+                Err(_) => tokio::time::sleep(LOOK_AGAIN).await,
+            }
+        }
+    }
+
+    /// Watches what is stored: nothing, if the run has ended or somebody else looks after it.
+    pub(super) fn refresh(&self, run: RunKey, live: Option<&LiveRun>) {
+        let now = self.clock.now();
+        let mut watches = self.watches();
+        let Some(live) = live.filter(|live| live.keeper == self.node.keeper) else {
+            return watches.remove(run);
+        };
+        let same = watches.lease(run, live.attempt).is_some_and(|lease| is_held(live, lease));
+        let watch = match decode_body(&live.made.body) {
+            Ok(_) if same => None,
+            Ok(body) => self.watch_of(live, &body, now, None),
+            Err(_) => None,
+        };
+        match watch {
+            Some(watch) => watches.set(run, watch),
+            None if same => {}
+            None => watches.remove(run),
+        }
+        if let Some(kind) = live.stop {
+            watches.ask_to_stop(run, kind, now);
+        }
+    }
+
+    /// What a deadline is about, as it is stored; nothing if it is not for this node to deal with any more.
+    pub(super) async fn still(&self, run: RunKey, watch: &Watch) -> Result<Option<StoredRun>, EngineError> {
+        let stored = self.load_run(run).await?;
+        let mine = live(&stored).filter(|live| live.keeper == self.node.keeper);
+        let same = mine.is_some_and(|live| match (watch, &live.state) {
+            (Watch::Queued { .. }, LiveState::Ready) => true,
+            (Watch::BackingOff { not_before, .. }, LiveState::BackingOff { not_before: stored }) => {
+                not_before == stored
+            }
+            (Watch::Running(lease), _) => is_held(live, lease),
+            (Watch::Queued { .. } | Watch::BackingOff { .. }, _) => false,
+        });
+        if !same {
+            self.refresh(run, live(&stored));
+            self.show_running();
+            return Ok(None);
+        }
+        Ok(stored)
+    }
+
+    pub(super) fn show_running(&self) {
+        self.metrics.running.set(self.watches().running() as u64);
+        self.alarm.notify_one();
+    }
+}
+
+/// A run that has not ended.
+pub(super) fn live(stored: &Option<StoredRun>) -> Option<&LiveRun> {
+    stored.as_ref().filter(|stored| stored.closing.is_none()).map(|stored| &stored.run)
+}
+
+/// Whether a worker has a run by this very lease.
+fn is_held(live: &LiveRun, lease: &Lease) -> bool {
+    match &live.state {
+        LiveState::Running { worker, .. } => live.attempt == lease.attempt && *worker == lease.worker,
+        LiveState::Ready | LiveState::BackingOff { .. } => false,
+    }
+}
+
+impl super::watch::Watches {
+    /// Takes note that somebody wants a run to stop.
+    pub(super) fn ask_to_stop(&mut self, run: RunKey, kind: StopKind, now: Timestamp) {
+        let Some(mut lease) = self.any_lease(run).cloned() else { return };
+        lease.stop = lease.stop.max(Some(kind));
+        // Nobody may be there to hear of it: then it ends by itself after a while.
+        if &*lease.worker == CALLBACK_WORKER {
+            lease.until = lease.until.min(now.checked_add(CALLBACK_GRACE).unwrap_or(Timestamp::MAX));
+        }
+        self.set(run, Watch::Running(Box::new(lease)));
+    }
+}

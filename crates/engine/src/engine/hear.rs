@@ -1,0 +1,71 @@
+//! What other nodes tell, and what this one does about it.
+
+use std::time::Duration;
+
+use punctual_store::{Listener, News};
+
+use super::Engine;
+use crate::shard::Event;
+
+/// How long to wait before listening again, when the way on which news come was cut.
+const LISTEN_AGAIN: Duration = Duration::from_secs(1);
+
+impl Engine {
+    /// Hears news, one after the other, for as long as the process lives.
+    pub(super) async fn hear_all(self, mut listener: Listener) {
+        loop {
+            while let Some(news) = listener.recv().await {
+                self.hear(news).await;
+            }
+            tokio::time::sleep(LISTEN_AGAIN).await;
+            let Some(again) = self.inner.store.listen() else { return };
+            listener = again;
+            self.hear(News::Gap).await;
+        }
+    }
+
+    async fn hear(&self, news: News) {
+        let inner = &self.inner;
+        match news {
+            News::Ready(queue) => inner.desk.ring_here(queue),
+            News::Queue(queue) => {
+                // In order: what comes next may be a schedule of this queue.
+                self.hear_of_queues().await;
+                inner.desk.ring_here(queue);
+            }
+            News::Tree { shard, tree, due_time } => inner.router.tell(shard, Event::Moved { tree, due_time }),
+            News::Stop(run) => {
+                let desk = inner.desk.clone();
+                tokio::spawn(async move { desk.look_at(run).await });
+            }
+            News::Roster => inner.roster_bell.notify_one(),
+            News::Gap => {
+                inner.router.tell_all(|| Event::MissedNews);
+                self.hear_of_queues().await;
+                inner.desk.ring_all();
+                inner.roster_bell.notify_one();
+                tokio::spawn(inner.desk.clone().reconcile());
+                let engine = self.clone();
+                tokio::spawn(async move {
+                    if let Err(error) = engine.check_timers().await {
+                        tracing::warn!(%error, "timers could not be read again; the next self-check will");
+                    }
+                });
+            }
+        }
+    }
+
+    async fn hear_of_queues(&self) {
+        if let Err(error) = self.refresh_queues().await {
+            // Whoever meets a queue that is not known asks for it anyway.
+            tracing::warn!(%error, "the queues could not be read again");
+        }
+    }
+
+    /// Tells others, if there may be any.
+    pub(super) fn tell(&self, news: News) {
+        if self.inner.node.shared {
+            self.inner.store.tell(news);
+        }
+    }
+}

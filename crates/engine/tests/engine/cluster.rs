@@ -1,0 +1,5 @@
+//! Nodes that share one store: each drives its share, any of them serves anything, and none is missed when it is gone.
+
+mod runs;
+mod shares;
+mod verbs;

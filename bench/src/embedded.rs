@@ -6,7 +6,7 @@ mod herd;
 pub mod idle;
 mod backfill;
 mod day;
-mod node;
+pub mod node;
 mod steady;
 
 use anyhow::Result;

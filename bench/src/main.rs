@@ -3,6 +3,7 @@
 use anyhow::{Result, bail};
 
 mod allocator;
+mod cluster;
 mod core;
 mod embedded;
 mod measure;
@@ -17,7 +18,8 @@ fn main() -> Result<()> {
         Some("embedded-idle") => {
             embedded::idle::measure(std::env::args().nth(2).as_deref().unwrap_or_default())
         }
+        Some("cluster") => cluster::run(std::env::args().nth(2).as_deref()),
         Some("queue") => queue::run(std::env::args().nth(2).as_deref()),
-        other => bail!("expected a benchmark (spec, core, embedded, queue), found {other:?}"),
+        other => bail!("expected a benchmark (spec, core, embedded, queue, cluster), found {other:?}"),
     }
 }

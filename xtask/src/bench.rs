@@ -35,6 +35,11 @@ pub fn run(names: &[&str]) -> Result<()> {
         ["queue", ..] => queue_peers(&mut command)
             .inspect_err(|error| eprintln!("note: NO PEERS to measure our queue against: {error:#}"))
             .ok(),
+        ["cluster", ..] => {
+            let postgres = Postgres::start()?;
+            command.env("PUNCTUAL_BENCH_POSTGRES", postgres.url());
+            Some(postgres)
+        }
         _ => None,
     };
     run::run(&mut command)

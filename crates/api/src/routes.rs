@@ -156,4 +156,6 @@ pub const ROUTES: &[Route] = &[
     get("/v1/info", "punctual.v1.Server/Info"),
     get("/v1/stats", "punctual.v1.Server/Stats"),
     post("/v1/examine", "punctual.v1.Server/Examine"),
+    get("/v1/nodes", "punctual.v1.Server/Nodes"),
+    post("/v1/nodes/{node_id}/drain", "punctual.v1.Server/Drain"),
 ];

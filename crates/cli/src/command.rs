@@ -27,6 +27,10 @@ mod run;
 mod queue;
 mod worker;
 
+mod nodes;
+mod shards;
+mod node;
+
 mod top;
 mod doctor;
 mod backup;
@@ -64,6 +68,9 @@ pub enum Command {
     Run(run::RunCommand),
     Queue(queue::QueueCommand),
     Worker(worker::WorkerCommand),
+    Nodes(nodes::NodesCommand),
+    Shards(shards::ShardsCommand),
+    Node(node::NodeCommand),
     Top(top::TopCommand),
     Doctor(doctor::DoctorCommand),
     Backup(backup::BackupCommand),
@@ -85,6 +92,9 @@ impl Command {
             Command::Run(args) => runtime::for_a_client()?.block_on(args.run(now)),
             Command::Queue(args) => runtime::for_a_client()?.block_on(args.run(now)),
             Command::Worker(args) => runtime::for_a_client()?.block_on(args.run(now)),
+            Command::Nodes(args) => runtime::for_a_client()?.block_on(args.run(now)),
+            Command::Shards(args) => runtime::for_a_client()?.block_on(args.run(now)),
+            Command::Node(args) => runtime::for_a_client()?.block_on(args.run(now)),
             Command::Top(args) => runtime::for_a_client()?.block_on(args.run(now)),
             Command::Doctor(args) => runtime::for_a_client()?.block_on(args.run(now)),
             Command::Backup(args) => runtime::for_a_client()?.block_on(args.run(now)),

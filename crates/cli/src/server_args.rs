@@ -43,9 +43,17 @@ pub struct ServerArgs {
     #[arg(long, value_name = "DURATION")]
     shutdown: Option<String>,
 
-    /// The database: `sqlite:<path>`, or `memory:` to forget everything at the end
+    /// The database: `sqlite:<path>`, `postgres://...` for many servers, or `memory:` to forget everything at the end
     #[arg(short, long, value_name = "URL", help_heading = STORE)]
     database: Option<String>,
+
+    /// Where to listen for other nodes, if the database is behind a proxy that hands out connections by transaction
+    #[arg(long, value_name = "URL", help_heading = STORE)]
+    database_listen: Option<String>,
+
+    /// How many parts the schedules of a new PostgreSQL database are spread over
+    #[arg(long, value_name = "COUNT", help_heading = STORE)]
+    shards: Option<String>,
 
     /// When a commit is durable: full, when it is answered; normal, shortly after
     #[arg(long, value_name = "WORD", help_heading = STORE)]
@@ -162,6 +170,8 @@ impl ServerArgs {
         Flags {
             listen: self.listen.clone(),
             database: self.database.clone(),
+            database_listen: self.database_listen.clone(),
+            shards: self.shards.clone(),
             durability: self.durability.clone(),
             insecure: self.insecure.clone(),
             node: self.node.clone(),

@@ -17,7 +17,7 @@ use crate::status::{Fault, STOPPING, TOO_MANY_WATCHERS};
 pub(crate) struct App {
     pub(crate) engine: Engine,
     pub(crate) node: String,
-    /// `sqlite` or `memory`.
+    /// `sqlite`, `postgres` or `memory`.
     pub(crate) store: &'static str,
     pub(crate) started_at: Timestamp,
     pub(crate) requests: Requests,

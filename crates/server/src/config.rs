@@ -13,6 +13,7 @@ use punctual_engine::EngineConfig;
 use punctual_store_sqlite::Synchronous;
 use thiserror::Error;
 
+pub use settings::shown;
 pub use settings::{Known, SETTINGS};
 
 /// What is in force.
@@ -20,8 +21,12 @@ pub use settings::{Known, SETTINGS};
 pub struct Config {
     /// Where to listen. Default 127.0.0.1:7233: nobody else can reach it, since there is no authentication yet.
     pub listen: SocketAddr,
-    /// `sqlite:<path>` or `memory:`. Default `sqlite:punctual.db`, beside where the server is started.
+    /// `sqlite:<path>`, `postgres://…` or `memory:`. Default `sqlite:punctual.db`, beside where the server is started.
     pub database: String,
+    /// Where to listen for other nodes, if `database` leads through a proxy. Default: at `database`.
+    pub database_listen: String,
+    /// How many parts the schedules of a new PostgreSQL database are spread over, 1 to 4,096. Default 32.
+    pub shards: u32,
     /// When a commit is durable. Default `full`: when it is answered, whatever happens to the machine.
     pub durability: Synchronous,
     /// Whether an address that others can reach is allowed without authentication. Default no.
@@ -92,6 +97,8 @@ pub enum LogFormat {
 pub struct Flags {
     pub listen: Option<String>,
     pub database: Option<String>,
+    pub database_listen: Option<String>,
+    pub shards: Option<String>,
     pub durability: Option<String>,
     pub insecure: Option<String>,
     pub node: Option<String>,
@@ -254,6 +261,7 @@ impl Config {
         EngineConfig {
             node: self.node.clone(),
             shard_lease: self.shard_lease,
+            follow_database_clock: !self.database.starts_with("sqlite:") && self.database != "memory:",
             worker_lease: self.worker_lease,
             run_retention: self.run_retention,
             ledger_retention: self.ledger_retention,
@@ -272,6 +280,8 @@ impl Default for Config {
         Config {
             listen: SocketAddr::from(([127, 0, 0, 1], 7233)),
             database: "sqlite:punctual.db".into(),
+            database_listen: String::new(),
+            shards: 32,
             durability: Synchronous::Full,
             insecure: false,
             node: "node-1".into(),

@@ -8,6 +8,7 @@ pub(crate) mod queues;
 pub(crate) mod workers;
 pub(crate) mod info;
 pub(crate) mod operate;
+pub(crate) mod nodes;
 
 use std::future::Future;
 use std::panic::AssertUnwindSafe;
@@ -141,6 +142,8 @@ rpcs! {
         info(InfoRequest) -> InfoResponse = "Info": info::info;
         stats(StatsRequest) -> StatsResponse = "Stats": operate::stats;
         examine(ExamineRequest) -> ExamineResponse = "Examine": operate::examine;
+        nodes(NodesRequest) -> NodesResponse = "Nodes": nodes::list;
+        drain(DrainRequest) -> DrainResponse = "Drain": nodes::drain;
         {
             type BackupStream = BoxStream<'static, Result<v1::BackupPiece, Status>>;
 

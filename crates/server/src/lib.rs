@@ -36,6 +36,6 @@ mod logs;
 pub mod limits;
 pub mod reference;
 
-pub use config::{Config, ConfigError, Flags, LogFormat, Resolved, Setting, Source};
+pub use config::{Config, ConfigError, Flags, LogFormat, Resolved, Setting, Source, shown};
 pub use logs::init_logs;
 pub use server::{Server, StartError};

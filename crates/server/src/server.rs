@@ -11,7 +11,8 @@ use hyper_util::server::graceful::GracefulShutdown;
 use hyper_util::service::TowerToHyperService;
 use punctual_engine::{Clock, Engine, EngineError, SystemClock};
 use punctual_store::memory::Memory;
-use punctual_store::{QueueSettings, Store};
+use punctual_store::{QueueSettings, Store, StoreError};
+use punctual_store_postgres::Postgres;
 use punctual_store_sqlite::{OpenError, Options, Sqlite};
 use thiserror::Error;
 use tokio::net::TcpListener;
@@ -21,7 +22,7 @@ use tokio::time::Instant;
 
 use crate::app::{App, File, NAMESPACE_DEFAULT, QUEUE_DEFAULT};
 use crate::calls::{self, Calls};
-use crate::config::Config;
+use crate::config::{Config, shown};
 use crate::limits::{
     HEAD_BUFFER_BYTES_MAX, HEAD_TIME_MAX, HEADER_BYTES_MAX, KEEP_ALIVE_PAUSE, SEND_BUFFER_BYTES_MAX,
     STREAMS_MAX,
@@ -56,6 +57,9 @@ pub enum StartError {
     /// The database could not be opened.
     #[error("the database cannot be opened: {0}")]
     Open(#[from] OpenError),
+    /// The database could not be reached, or is not one that can be used.
+    #[error("the database cannot be opened: {}", reason(.0))]
+    Database(StoreError),
     /// The engine could not be started.
     #[error("the engine cannot be started: {0}")]
     Engine(#[from] EngineError),
@@ -70,6 +74,14 @@ pub enum StartError {
     /// It did not stop in time; what was not done was given up.
     #[error("the server did not stop within {}: what was left was given up", SignedSeconds(.0))]
     Late(Duration),
+}
+
+/// What the database said, without saying twice that it is unavailable.
+fn reason(error: &StoreError) -> String {
+    match error {
+        StoreError::Unavailable { reason } => reason.clone(),
+        other => other.to_string(),
+    }
 }
 
 struct SignedSeconds<'a>(&'a Duration);
@@ -90,14 +102,14 @@ impl Server {
         let listen = config.listen;
         let bound = TcpListener::bind(listen).await.and_then(|bound| Ok((bound.local_addr()?, bound)));
         let (address, listener) = bound.map_err(|source| StartError::Bind { listen, source })?;
-        let (store, file) = open(&config).await?;
+        let Opened { store, name, file } = open(&config).await?;
         let engine = Engine::start(store.clone(), Arc::new(SystemClock), config.engine()).await?;
         // What needs no thought needs no declaration: the queue that every command names when it names none.
         engine.create_queue(NAMESPACE_DEFAULT, QUEUE_DEFAULT, QueueSettings::default()).await?;
         let calls = Calls::new(&config, &address.to_string(), &engine).await?;
         let app = Arc::new(App {
             node: config.node.clone(),
-            store: if file.is_some() { "sqlite" } else { "memory" },
+            store: name,
             file,
             calls,
             traces_calls: !config.otlp_endpoint.is_empty(),
@@ -117,7 +129,7 @@ impl Server {
         let calls = calls::start(&app);
         let traced = Some(config.otlp_endpoint.clone()).filter(|endpoint| !endpoint.is_empty());
         let traces = traced.map(|endpoint| traces::start(&app, endpoint));
-        tracing::info!(%address, database = %config.database, node = %config.node, "serving");
+        tracing::info!(%address, database = %shown(&config.database), node = %config.node, "serving");
         Ok(Server { config, app, store, listener, address, demo, calls, traces })
     }
 
@@ -162,17 +174,35 @@ impl Server {
     }
 }
 
-async fn open(config: &Config) -> Result<(Arc<dyn Store>, Option<File>), StartError> {
+/// What keeps state, by its name, and the file if it is one.
+struct Opened {
+    store: Arc<dyn Store>,
+    name: &'static str,
+    file: Option<File>,
+}
+
+async fn open(config: &Config) -> Result<Opened, StartError> {
+    if config.database == "memory:" {
+        let store = Arc::new(Memory::new(1, SystemClock.now()));
+        return Ok(Opened { store, name: "memory", file: None });
+    }
     let Some(path) = config.database.strip_prefix("sqlite:").map(str::to_owned) else {
-        let memory = Memory::new(1, SystemClock.now());
-        return Ok((Arc::new(memory), None));
+        let listen_url = Some(config.database_listen.clone()).filter(|url| !url.is_empty());
+        let options = punctual_store_postgres::Options {
+            listen_url,
+            shards: config.shards,
+            removes_days: true,
+            ..punctual_store_postgres::Options::new(&config.database)
+        };
+        let store = Arc::new(Postgres::open(options).await.map_err(StartError::Database)?);
+        return Ok(Opened { store, name: "postgres", file: None });
     };
     let options = Options { synchronous: config.durability, ..Options::default() };
     let opened = tokio::task::spawn_blocking(move || Sqlite::open(path, options)).await;
     let store = opened.map_err(|error| EngineError::Unavailable(error.to_string()))??;
     let store = Arc::new(store);
     let path = config.database.trim_start_matches("sqlite:").into();
-    Ok((store.clone(), Some(File { store, path })))
+    Ok(Opened { store: store.clone(), name: "sqlite", file: Some(File { store, path }) })
 }
 
 /// Waits until nobody uses the store any more, so that its file is free when the server has stopped.

@@ -4397,6 +4397,143 @@ impl ::prost::Name for Report {
         "/punctual.v1.Report".into()
     }
 }
+/// A question for the nodes.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct NodesRequest {}
+impl ::prost::Name for NodesRequest {
+    const NAME: &'static str = "NodesRequest";
+    const PACKAGE: &'static str = "punctual.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "punctual.v1.NodesRequest".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/punctual.v1.NodesRequest".into()
+    }
+}
+/// The nodes that share the database.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct NodesResponse {
+    /// The nodes, the oldest first.
+    #[prost(message, repeated, tag = "1")]
+    pub nodes: ::prost::alloc::vec::Vec<Node>,
+    /// Every shard.
+    #[prost(message, repeated, tag = "2")]
+    pub shards: ::prost::alloc::vec::Vec<Shard>,
+    /// What time it is, by the database's clock.
+    #[prost(message, optional, tag = "3")]
+    pub now: ::core::option::Option<::prost_types::Timestamp>,
+}
+impl ::prost::Name for NodesResponse {
+    const NAME: &'static str = "NodesResponse";
+    const PACKAGE: &'static str = "punctual.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "punctual.v1.NodesResponse".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/punctual.v1.NodesResponse".into()
+    }
+}
+/// One node.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct Node {
+    /// Its name, unique for each process.
+    #[prost(string, tag = "1")]
+    pub node_id: ::prost::alloc::string::String,
+    /// The version of its server.
+    #[prost(string, tag = "2")]
+    pub version: ::prost::alloc::string::String,
+    /// When it was started.
+    #[prost(message, optional, tag = "3")]
+    pub started_at: ::core::option::Option<::prost_types::Timestamp>,
+    /// Until when it counts as alive without another word.
+    #[prost(message, optional, tag = "4")]
+    pub alive_until: ::core::option::Option<::prost_types::Timestamp>,
+    /// Whether it counts as alive.
+    #[prost(bool, tag = "5")]
+    pub alive: bool,
+    /// Whether it was asked to give its shards to others.
+    #[prost(bool, tag = "6")]
+    pub draining: bool,
+    /// How many shards it drives.
+    #[prost(uint32, tag = "7")]
+    pub shard_count: u32,
+    /// Whether it is the one that answers.
+    #[prost(bool, tag = "8")]
+    pub answers: bool,
+}
+impl ::prost::Name for Node {
+    const NAME: &'static str = "Node";
+    const PACKAGE: &'static str = "punctual.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "punctual.v1.Node".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/punctual.v1.Node".into()
+    }
+}
+/// One slice of the schedules.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct Shard {
+    /// Its number, from 0.
+    #[prost(uint32, tag = "1")]
+    pub shard: u32,
+    /// The node that drives it; empty if nobody does.
+    #[prost(string, tag = "2")]
+    pub node_id: ::prost::alloc::string::String,
+    /// Counts its owners; a write by an earlier one is refused.
+    #[prost(uint64, tag = "3")]
+    pub epoch: u64,
+    /// Until when its owner need not say that it is alive.
+    #[prost(message, optional, tag = "4")]
+    pub lease_until: ::core::option::Option<::prost_types::Timestamp>,
+}
+impl ::prost::Name for Shard {
+    const NAME: &'static str = "Shard";
+    const PACKAGE: &'static str = "punctual.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "punctual.v1.Shard".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/punctual.v1.Shard".into()
+    }
+}
+/// Which node should give its shards to others.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct DrainRequest {
+    /// Its name; the part before `#` means all processes of that name.
+    #[prost(string, tag = "1")]
+    pub node_id: ::prost::alloc::string::String,
+    /// Take shards again instead.
+    #[prost(bool, tag = "2")]
+    pub undo: bool,
+}
+impl ::prost::Name for DrainRequest {
+    const NAME: &'static str = "DrainRequest";
+    const PACKAGE: &'static str = "punctual.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "punctual.v1.DrainRequest".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/punctual.v1.DrainRequest".into()
+    }
+}
+/// The nodes that were asked.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct DrainResponse {
+    /// The nodes, the oldest first.
+    #[prost(message, repeated, tag = "1")]
+    pub nodes: ::prost::alloc::vec::Vec<Node>,
+}
+impl ::prost::Name for DrainResponse {
+    const NAME: &'static str = "DrainResponse";
+    const PACKAGE: &'static str = "punctual.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "punctual.v1.DrainResponse".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/punctual.v1.DrainResponse".into()
+    }
+}
 /// A question for who answers.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct InfoRequest {}
@@ -8331,6 +8468,44 @@ pub mod server_client {
             req.extensions_mut().insert(GrpcMethod::new("punctual.v1.Server", "Backup"));
             self.inner.server_streaming(req, path, codec).await
         }
+        /// The nodes that share the database, and who drives which shard.
+        pub async fn nodes(
+            &mut self,
+            request: impl tonic::IntoRequest<super::NodesRequest>,
+        ) -> std::result::Result<tonic::Response<super::NodesResponse>, tonic::Status> {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = tonic_prost::ProstCodec::default();
+            let path = http::uri::PathAndQuery::from_static("/punctual.v1.Server/Nodes");
+            let mut req = request.into_request();
+            req.extensions_mut().insert(GrpcMethod::new("punctual.v1.Server", "Nodes"));
+            self.inner.unary(req, path, codec).await
+        }
+        /// Asks a node to give its shards to others and take none, or to take some again.
+        pub async fn drain(
+            &mut self,
+            request: impl tonic::IntoRequest<super::DrainRequest>,
+        ) -> std::result::Result<tonic::Response<super::DrainResponse>, tonic::Status> {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = tonic_prost::ProstCodec::default();
+            let path = http::uri::PathAndQuery::from_static("/punctual.v1.Server/Drain");
+            let mut req = request.into_request();
+            req.extensions_mut().insert(GrpcMethod::new("punctual.v1.Server", "Drain"));
+            self.inner.unary(req, path, codec).await
+        }
     }
 }
 /// Generated server implementations.
@@ -8372,6 +8547,16 @@ pub mod server_server {
             &self,
             request: tonic::Request<super::BackupRequest>,
         ) -> std::result::Result<tonic::Response<Self::BackupStream>, tonic::Status>;
+        /// The nodes that share the database, and who drives which shard.
+        async fn nodes(
+            &self,
+            request: tonic::Request<super::NodesRequest>,
+        ) -> std::result::Result<tonic::Response<super::NodesResponse>, tonic::Status>;
+        /// Asks a node to give its shards to others and take none, or to take some again.
+        async fn drain(
+            &self,
+            request: tonic::Request<super::DrainRequest>,
+        ) -> std::result::Result<tonic::Response<super::DrainResponse>, tonic::Status>;
     }
     /// The server itself.
     #[derive(Debug)]
@@ -8621,6 +8806,92 @@ pub mod server_server {
                                 max_encoding_message_size,
                             );
                         let res = grpc.server_streaming(method, req).await;
+                        Ok(res)
+                    };
+                    Box::pin(fut)
+                }
+                "/punctual.v1.Server/Nodes" => {
+                    #[allow(non_camel_case_types)]
+                    struct NodesSvc<T: Server>(pub Arc<T>);
+                    impl<T: Server> tonic::server::UnaryService<super::NodesRequest>
+                    for NodesSvc<T> {
+                        type Response = super::NodesResponse;
+                        type Future = BoxFuture<
+                            tonic::Response<Self::Response>,
+                            tonic::Status,
+                        >;
+                        fn call(
+                            &mut self,
+                            request: tonic::Request<super::NodesRequest>,
+                        ) -> Self::Future {
+                            let inner = Arc::clone(&self.0);
+                            let fut = async move {
+                                <T as Server>::nodes(&inner, request).await
+                            };
+                            Box::pin(fut)
+                        }
+                    }
+                    let accept_compression_encodings = self.accept_compression_encodings;
+                    let send_compression_encodings = self.send_compression_encodings;
+                    let max_decoding_message_size = self.max_decoding_message_size;
+                    let max_encoding_message_size = self.max_encoding_message_size;
+                    let inner = self.inner.clone();
+                    let fut = async move {
+                        let method = NodesSvc(inner);
+                        let codec = tonic_prost::ProstCodec::default();
+                        let mut grpc = tonic::server::Grpc::new(codec)
+                            .apply_compression_config(
+                                accept_compression_encodings,
+                                send_compression_encodings,
+                            )
+                            .apply_max_message_size_config(
+                                max_decoding_message_size,
+                                max_encoding_message_size,
+                            );
+                        let res = grpc.unary(method, req).await;
+                        Ok(res)
+                    };
+                    Box::pin(fut)
+                }
+                "/punctual.v1.Server/Drain" => {
+                    #[allow(non_camel_case_types)]
+                    struct DrainSvc<T: Server>(pub Arc<T>);
+                    impl<T: Server> tonic::server::UnaryService<super::DrainRequest>
+                    for DrainSvc<T> {
+                        type Response = super::DrainResponse;
+                        type Future = BoxFuture<
+                            tonic::Response<Self::Response>,
+                            tonic::Status,
+                        >;
+                        fn call(
+                            &mut self,
+                            request: tonic::Request<super::DrainRequest>,
+                        ) -> Self::Future {
+                            let inner = Arc::clone(&self.0);
+                            let fut = async move {
+                                <T as Server>::drain(&inner, request).await
+                            };
+                            Box::pin(fut)
+                        }
+                    }
+                    let accept_compression_encodings = self.accept_compression_encodings;
+                    let send_compression_encodings = self.send_compression_encodings;
+                    let max_decoding_message_size = self.max_decoding_message_size;
+                    let max_encoding_message_size = self.max_encoding_message_size;
+                    let inner = self.inner.clone();
+                    let fut = async move {
+                        let method = DrainSvc(inner);
+                        let codec = tonic_prost::ProstCodec::default();
+                        let mut grpc = tonic::server::Grpc::new(codec)
+                            .apply_compression_config(
+                                accept_compression_encodings,
+                                send_compression_encodings,
+                            )
+                            .apply_max_message_size_config(
+                                max_decoding_message_size,
+                                max_encoding_message_size,
+                            );
+                        let res = grpc.unary(method, req).await;
                         Ok(res)
                     };
                     Box::pin(fut)

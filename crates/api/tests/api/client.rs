@@ -29,6 +29,14 @@ impl Server for Echo {
         Err(Status::unimplemented("only info is asked for here"))
     }
 
+    async fn nodes(&self, _: Request<v1::NodesRequest>) -> Result<Response<v1::NodesResponse>, Status> {
+        Err(Status::unimplemented("only info is asked for here"))
+    }
+
+    async fn drain(&self, _: Request<v1::DrainRequest>) -> Result<Response<v1::DrainResponse>, Status> {
+        Err(Status::unimplemented("only info is asked for here"))
+    }
+
     type BackupStream = tonic::codec::Streaming<v1::BackupPiece>;
 
     async fn backup(&self, _: Request<v1::BackupRequest>) -> Result<Response<Self::BackupStream>, Status> {

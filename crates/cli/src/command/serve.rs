@@ -23,6 +23,7 @@ const EXAMPLES: &str = "\
 Examples:
   punctual serve --demo
   punctual serve --listen 127.0.0.1:9000 --database sqlite:/var/lib/punctual/punctual.db
+  punctual serve --database postgres://punctual@db.internal/punctual --node a
   punctual serve --config punctual.toml --log json
 
 A line on stdout says when it is ready; logs go to stderr. Ctrl-C or SIGTERM stops it in order, a second one at once. A
@@ -33,7 +34,7 @@ impl ServeCommand {
         let config = self.server.resolve()?.config;
         punctual_server::init_logs(&config);
         let mut signals = Signals::listen();
-        let database = config.database.clone();
+        let database = punctual_server::shown(&config.database);
         let server = Server::start(config).await.map_err(|error| refused(&error))?;
         let address = format!("http://{}", server.address());
         let option = if address == session::ADDRESS_DEFAULT.as_str() {
@@ -72,7 +73,7 @@ impl ServeCommand {
 fn refused(error: &StartError) -> anyhow::Error {
     let exit_code = match error {
         StartError::Exposed { .. } => ExitCode::Fault,
-        StartError::Open(_) | StartError::Engine(_) => ExitCode::Database,
+        StartError::Open(_) | StartError::Database(_) | StartError::Engine(_) => ExitCode::Database,
         StartError::Bind { .. } => ExitCode::Listen,
         StartError::Late(_) => ExitCode::Failed,
     };

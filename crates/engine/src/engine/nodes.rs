@@ -20,6 +20,16 @@ impl Engine {
         &self.inner.node.id
     }
 
+    /// Whether other processes may use the database at the same time.
+    pub fn is_shared(&self) -> bool {
+        self.inner.node.shared
+    }
+
+    /// How many shards schedules are spread over.
+    pub fn shards(&self) -> u32 {
+        self.inner.store.shards()
+    }
+
     /// Asks a node to give its shards to others and to take none, or to take some again. A name that several processes have
     /// means all of them.
     pub async fn drain_node(&self, name: &str, draining: bool) -> Result<(), EngineError> {

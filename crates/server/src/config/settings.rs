@@ -63,9 +63,15 @@ settings! {
     listen: "an address and a port, such as 127.0.0.1:7233",
         "Where to listen. On loopback by default: there is no authentication yet.",
         |text: &str| text.parse().ok(), ToString::to_string;
-    database: "`sqlite:<path>` or `memory:`",
-        "Where state is kept. `memory:` forgets everything when the server stops.",
-        read_database, Clone::clone;
+    database: "`sqlite:<path>`, `postgres://<user>@<host>/<database>` or `memory:`",
+        "Where state is kept. Any number of servers may share a PostgreSQL database. `memory:` forgets everything when the server stops.",
+        read_database, |database: &String| shown(database);
+    database_listen: "a `postgres://` URL, or nothing",
+        "Where to listen for other nodes, if `database` leads through a proxy that hands out connections by transaction.",
+        read_listen, |database: &String| shown(database);
+    shards: "a number from 1 to 4096",
+        "How many parts the schedules of a new PostgreSQL database are spread over; an old one keeps its number. At least as many as there will ever be nodes.",
+        |text: &str| text.parse().ok().filter(|shards| (1..=4_096).contains(shards)), ToString::to_string;
     durability: "`full` or `normal`",
         "When a commit is durable: when it is answered, or shortly after. With `normal` a power cut may lose the last moments.",
         read_durability, show_durability;
@@ -142,7 +148,40 @@ settings! {
 
 fn read_database(text: &str) -> Option<String> {
     let path = text.strip_prefix("sqlite:").filter(|path| !path.is_empty());
-    (text == "memory:" || path.is_some()).then(|| text.to_owned())
+    (text == "memory:" || path.is_some() || is_postgres(text)).then(|| text.to_owned())
+}
+
+fn read_listen(text: &str) -> Option<String> {
+    (text.is_empty() || is_postgres(text)).then(|| text.to_owned())
+}
+
+fn is_postgres(text: &str) -> bool {
+    ["postgres://", "postgresql://"]
+        .iter()
+        .any(|scheme| text.len() > scheme.len() && text.starts_with(scheme))
+}
+
+/// An address without its password, for people and logs.
+pub fn shown(database: &str) -> String {
+    let Some((scheme, rest)) = database.split_once("://") else { return database.to_owned() };
+    let (place, query) = rest.split_once('?').map_or((rest, None), |(place, query)| (place, Some(query)));
+    let place = match place.rsplit_once('@') {
+        Some((user, host)) => {
+            let user =
+                user.split_once(':').map_or_else(|| user.to_owned(), |(name, _)| format!("{name}:***"));
+            format!("{user}@{host}")
+        }
+        None => place.to_owned(),
+    };
+    let hidden =
+        |part: &str| if part.starts_with("password=") { "password=***".to_owned() } else { part.to_owned() };
+    match query {
+        Some(query) => {
+            let query = query.split('&').map(hidden).collect::<Vec<_>>().join("&");
+            format!("{scheme}://{place}?{query}")
+        }
+        None => format!("{scheme}://{place}"),
+    }
 }
 
 fn read_durability(text: &str) -> Option<Synchronous> {

@@ -1,0 +1,93 @@
+//! Schedules that start every second, on one node and on three: how many can be kept up with, how late they are below that,
+//! and what the database does for each.
+
+use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
+
+use anyhow::Result;
+use jiff::SignedDuration;
+
+use super::database::{connect, create as create_database, nodes, transactions};
+use crate::embedded::node::{Worker, allow_all, create, every, schedule};
+
+/// One measurement.
+struct Seen {
+    starts: f64,
+    completions: f64,
+    /// In milliseconds, of the node that was latest.
+    lateness: [f64; 3],
+    /// Transactions for each start.
+    transactions: f64,
+}
+
+/// Finds the highest load that is kept up with, then measures lateness below it.
+pub async fn measure(url: &str, ceiling: f64) -> Result<()> {
+    for (count, with_worker) in [(1, false), (1, true), (3, false), (3, true)] {
+        let label = if with_worker { "with a worker on each" } else { "without a worker" };
+        println!("durable starts per second, schedules every second, {count} nodes, {label}:");
+        let mut best = 0.0f64;
+        for load in [5_000, 10_000, 20_000, 30_000, 40_000, 60_000, 80_000] {
+            let seen = run(url, count, load, with_worker, Duration::from_secs(8)).await?;
+            let done = if with_worker { seen.completions } else { seen.starts };
+            println!(
+                "  offered {load:>6}/s: {:>7.0} started/s, {:>7.0} completed/s, {:.3} transactions a start, lateness p50 {:.1} ms, p99 {:.1} ms",
+                seen.starts, seen.completions, seen.transactions, seen.lateness[0], seen.lateness[1]
+            );
+            best = best.max(seen.starts.min(done));
+            if seen.starts < 0.97 * load as f64 {
+                break;
+            }
+        }
+        println!("  most: {best:.0}/s, {:.2} of the raw ceiling ({ceiling:.0}/s)", best / ceiling);
+        let load = (best / 2.0) as usize;
+        let seen = run(url, count, load, with_worker, Duration::from_secs(10)).await?;
+        println!(
+            "  at half of that: {:.3} transactions a start, lateness p50 {:.2} ms, p99 {:.2} ms, p99.9 {:.2} ms",
+            seen.transactions, seen.lateness[0], seen.lateness[1], seen.lateness[2]
+        );
+    }
+    Ok(())
+}
+
+async fn run(url: &str, count: usize, load: usize, with_worker: bool, length: Duration) -> Result<Seen> {
+    let database = create_database(url, "bench_steady").await?;
+    let client = connect(url).await?;
+    let engines = nodes(&database, count).await?;
+    // Spread over the second, as schedules with jitter are.
+    create(&engines[0], load, |index| {
+        let spec = every(SignedDuration::from_secs(1), SignedDuration::ZERO)
+            .jitter(SignedDuration::from_millis(999));
+        schedule(index, spec, allow_all())
+    })
+    .await?;
+    let workers: Vec<Worker> =
+        if with_worker { engines.iter().map(Worker::start).collect() } else { Vec::new() };
+    // Whatever piled up while they were created is not counted.
+    tokio::time::sleep(Duration::from_secs(3)).await;
+    let started = || engines.iter().map(|engine| engine.metrics().started()).sum::<u64>();
+    let completed = || workers.iter().map(|worker| worker.completed.load(Ordering::Relaxed)).sum::<u64>();
+    let before = (started(), completed(), transactions(&client, "bench_steady").await?);
+    let lateness: Vec<_> = engines.iter().map(|engine| engine.metrics().lateness.snapshot()).collect();
+    let begun = Instant::now();
+    tokio::time::sleep(length).await;
+    let seconds = begun.elapsed().as_secs_f64();
+    let (starts, completions) = (started() - before.0, completed() - before.1);
+    let worked = transactions(&client, "bench_steady").await? - before.2;
+    let quantiles = engines.iter().zip(&lateness).map(|(engine, before)| {
+        let since = engine.metrics().lateness.since(before);
+        [0.5, 0.99, 0.999].map(|share| since.quantile(share) * 1_000.0)
+    });
+    let lateness = quantiles.reduce(|one, other| [0, 1, 2].map(|place| one[place].max(other[place])));
+    for worker in workers {
+        worker.stop().await;
+    }
+    for engine in engines {
+        engine.stop(Duration::from_secs(20)).await;
+    }
+    Ok(Seen {
+        starts: starts as f64 / seconds,
+        completions: completions as f64 / seconds,
+        lateness: lateness.unwrap_or_default(),
+        transactions: worked as f64 / starts.max(1) as f64,
+    })
+}

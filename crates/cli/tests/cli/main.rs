@@ -9,6 +9,7 @@ mod server;
 mod faults;
 mod preview;
 mod readme;
+mod guides;
 mod words;
 
 mod refusals;

@@ -9,6 +9,7 @@ use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use hyper_util::server::conn::auto::Builder;
 use hyper_util::server::graceful::GracefulShutdown;
 use hyper_util::service::TowerToHyperService;
+use jiff::Timestamp;
 use punctual_engine::{Clock, Engine, EngineError, SystemClock};
 use punctual_store::memory::Memory;
 use punctual_store::{QueueSettings, Store};
@@ -84,14 +85,20 @@ impl Server {
     /// Takes the port, opens the database, starts the engine. Who connects before that is done waits for an answer; a port
     /// that is taken leaves no file behind.
     pub async fn start(config: Config) -> Result<Server, StartError> {
+        Server::start_at(config, Arc::new(SystemClock)).await
+    }
+
+    /// The same by another clock: tests see an hour in seconds.
+    #[doc(hidden)]
+    pub async fn start_at(config: Config, clock: Arc<dyn Clock>) -> Result<Server, StartError> {
         if !config.listen.ip().is_loopback() && !config.insecure {
             return Err(StartError::Exposed { listen: config.listen });
         }
         let listen = config.listen;
         let bound = TcpListener::bind(listen).await.and_then(|bound| Ok((bound.local_addr()?, bound)));
         let (address, listener) = bound.map_err(|source| StartError::Bind { listen, source })?;
-        let (store, file) = open(&config).await?;
-        let engine = Engine::start(store.clone(), Arc::new(SystemClock), config.engine()).await?;
+        let (store, file) = open(&config, clock.now()).await?;
+        let engine = Engine::start(store.clone(), clock, config.engine()).await?;
         // What needs no thought needs no declaration: the queue that every command names when it names none.
         engine.create_queue(NAMESPACE_DEFAULT, QUEUE_DEFAULT, QueueSettings::default()).await?;
         let calls = Calls::new(&config, &address.to_string(), &engine).await?;
@@ -162,9 +169,9 @@ impl Server {
     }
 }
 
-async fn open(config: &Config) -> Result<(Arc<dyn Store>, Option<File>), StartError> {
+async fn open(config: &Config, now: Timestamp) -> Result<(Arc<dyn Store>, Option<File>), StartError> {
     let Some(path) = config.database.strip_prefix("sqlite:").map(str::to_owned) else {
-        let memory = Memory::new(1, SystemClock.now());
+        let memory = Memory::new(1, now);
         return Ok((Arc::new(memory), None));
     };
     let options = Options { synchronous: config.durability, ..Options::default() };

@@ -140,9 +140,8 @@ fn refused(error: &CallError) -> Fault {
     match error {
         CallError::Malformed { reason } | CallError::Rules { reason } => Fault::field("", reason),
         CallError::Invalid { field, reason } => Fault::field(field, reason),
-        CallError::AddressRefused { field, reason } | CallError::Forbidden { field, reason } => {
-            Fault::new(&NOT_ALLOWED, reason).at(field)
-        }
+        CallError::AddressRefused { field, reason } => Fault::new(&NOT_ALLOWED, reason).at(field),
+        CallError::Forbidden { reason } => Fault::new(&NOT_ALLOWED, reason),
     }
 }
 

@@ -135,9 +135,46 @@ fn one_schedule_has_one_kind_of_action() {
         let stderr = server.fails(&[&["schedule", "create", "x", "@daily"], args].concat(), exit_code);
         assert!(stderr.starts_with("error: ") && stderr.contains(said), "{args:?}: {stderr}");
     }
-    // Nobody allowed commands or private addresses here.
-    for args in [&["--exec=true"][..], &["--http=http://127.0.0.1:9/"]] {
-        server.fails(&[&["schedule", "create", "x", "@daily"], args].concat(), 6);
+}
+
+#[test]
+fn what_the_operator_does_not_allow_is_refused_with_the_flag_that_would() {
+    let server = TestServer::start();
+    let commands =
+        "commands are not permitted here; start the server with --allow-commands (setting allow_commands)";
+    let networks = |option: &str, address: &str| {
+        format!(
+            "error: {option}: address {address} is not public; start the server with --allow-networks {address}/32"
+        )
+    };
+    for (args, said) in [
+        (&["--exec=true"][..], format!("error: --exec: {commands}")),
+        (&["--", "true"], format!("error: --exec: {commands}")),
+        (&["--http=http://127.0.0.1:9/"], networks("--http", "127.0.0.1") + " (setting allow_networks) or --allow-private (setting allow_private)"),
+        (&["--http=http://169.254.169.254/"], networks("--http", "169.254.169.254") + " (setting allow_networks) to permit it; --allow-private does not"),
+        (&["--nexus=http://10.0.0.1/", "--service=s", "--operation=o"], networks("--nexus", "10.0.0.1")),
+        (&["--http=http://localhost:9/"], "error: --http: localhost is the server's own machine; start the server with --allow-networks 127.0.0.1/32".to_owned()),
+    ] {
+        let stderr = server.fails(&[&["schedule", "create", "x", "@daily"], args].concat(), 6);
+        assert!(stderr.starts_with(&said), "{args:?}: expected\n{said}\nfound\n{stderr}");
+        assert!(!stderr.contains("schedule.action"), "a field of the wire is not what was typed: {stderr}");
+    }
+
+    // What was allowed when the schedule was made may not be any more: then the run says so.
+    let server = permissive();
+    server.ok(&["schedule", "create", "ping", "--manual", "--http=http://127.0.0.1:9/"]);
+    server.ok(&["schedule", "create", "tidy", "--manual", "--exec=true"]);
+    let server = server.restart();
+    for (id, said) in [("ping", "--allow-private (setting allow_private)"), ("tidy", commands)] {
+        server.trigger(id);
+        let run = server.runs_until(id, |runs| {
+            runs.first()
+                .filter(|run| run["state"] == "closed")
+                .map(|run| run["run_id"].as_str().unwrap().to_owned())
+        });
+        let about = server.json(&["run", "describe", &run]);
+        assert_eq!(about["failure"]["kind"], "not_allowed", "{about:#}");
+        assert!(about["failure"]["message"].as_str().unwrap().contains(said), "{about:#}");
     }
 }
 

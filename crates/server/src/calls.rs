@@ -5,15 +5,16 @@
 //! No transaction is open while a call is made. Calls to one target share the places of its key, so a dead target delays no
 //! other.
 
-mod beat;
 mod perform;
+mod beat;
+mod accepted;
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use punctual_actions::{Call, CallError, Caller, Claim, Context, NexusCall, Rules, Signer, Stopper};
+use punctual_actions::{Call, CallError, Caller, Claim, Rules, Signer, Stopper};
 use punctual_core::RunAction;
 use punctual_engine::{Engine, EngineError};
 use punctual_store::{QueueSettings, RunKey};
@@ -46,8 +47,8 @@ pub(crate) struct Calls {
     worker: Arc<str>,
     places: Arc<Semaphore>,
     in_flight: Mutex<BTreeMap<(Arc<str>, RunKey), InFlight>>,
-    /// Operations that were taken on, so that a cancel can be passed on.
-    accepted: Mutex<BTreeMap<(Arc<str>, RunKey), Accepted>>,
+    /// Attempts of operations that were taken on, so that a cancel can be passed on.
+    accepted: Mutex<BTreeMap<(Arc<str>, RunKey), u32>>,
     pub(crate) count: AtomicU64,
 }
 
@@ -56,18 +57,6 @@ struct InFlight {
     attempt: u32,
     stopper: Stopper,
 }
-
-/// A Nexus operation that goes on elsewhere. After a restart nobody remembers it here: a cancel then ends the run alone.
-#[derive(Clone)]
-struct Accepted {
-    attempt: u32,
-    call: NexusCall,
-    context: Context,
-    token: String,
-}
-
-/// Operations that are remembered; beyond it a cancel ends the run alone.
-const ACCEPTED_MAX: usize = 100_000;
 
 impl Calls {
     /// What is needed to make calls, as the operator allows them.
@@ -127,7 +116,7 @@ impl Calls {
         self.signer.verify(token, CALLBACK, now).ok()
     }
 
-    fn accepted(&self) -> MutexGuard<'_, BTreeMap<(Arc<str>, RunKey), Accepted>> {
+    fn accepted(&self) -> MutexGuard<'_, BTreeMap<(Arc<str>, RunKey), u32>> {
         self.accepted.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -160,7 +149,8 @@ pub(crate) fn start(app: &Arc<App>) -> JoinHandle<()> {
                 let namespace = queue.made.namespace;
                 if served.insert(namespace.clone(), ()).is_none() {
                     helpers.spawn(serve(app.clone(), namespace.clone()));
-                    helpers.spawn(beat::keep(app.clone(), namespace));
+                    helpers.spawn(beat::keep(app.clone(), namespace.clone()));
+                    helpers.spawn(accepted::recall(app.clone(), namespace));
                 }
             }
         }

@@ -199,6 +199,54 @@ fn times_that_are_over_and_parts_of_seconds_are_not_taken_silently() {
     }
 }
 
+/// Takes one request, up to a text that it has, and answers it.
+fn take(target: &TcpListener, until: &'static str, status: &'static str, body: &'static str) -> String {
+    let target = target.try_clone().unwrap();
+    in_time(move || {
+        let (mut stream, _) = target.accept().unwrap();
+        let mut request = String::new();
+        let mut bytes = [0; 4096];
+        while !request.contains(until) {
+            let count = stream.read(&mut bytes).unwrap();
+            assert!(count > 0, "expected {until:?} in {request}");
+            request.push_str(std::str::from_utf8(&bytes[..count]).unwrap());
+        }
+        let head =
+            format!("HTTP/1.1 {status}\r\ncontent-length: {}\r\nconnection: close\r\n\r\n", body.len());
+        stream.write_all(format!("{head}{body}").as_bytes()).unwrap();
+        request
+    })
+}
+
+#[test]
+fn a_cancel_reaches_an_operation_that_was_taken_on_before_the_server_was_killed() {
+    let server = permissive();
+    let target = TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("http://{}/n", target.local_addr().unwrap());
+    let create = ["schedule", "create", "month-end", "--manual", "--service=billing", "--operation=close"];
+    server.ok(&[&create[..], &["--nexus", &url, "--header=X-Run: {{run_id}}"]].concat());
+    let run = server.trigger("month-end");
+    let started = take(&target, "\r\n\r\n", "201 Created", r#"{"token": "t-1", "state": "running"}"#);
+    assert!(started.starts_with("POST /n/billing/close?callback="), "{started}");
+    server.runs_until("month-end", |runs| (runs[0]["worker_id"] == "punctual.callback").then_some(()));
+
+    let server = server.restart_with(&["--allow-private"]);
+    let about = server.json(&["run", "describe", &run]);
+    assert_eq!(
+        (&about["state"], &about["progress"]["json"]["operation_token"]),
+        (&"running".into(), &"t-1".into())
+    );
+    server.ok(&["run", "cancel", &run]);
+    let cancelled = take(&target, "\r\n\r\n", "202 Accepted", "");
+
+    assert!(cancelled.starts_with("POST /n/billing/close/cancel HTTP/1.1\r\n"), "{cancelled}");
+    let head = cancelled.to_lowercase();
+    assert!(head.contains("nexus-operation-token: t-1\r\n"), "{cancelled}");
+    assert!(head.contains(&format!("x-run: {run}\r\n")), "headers are those of the start: {cancelled}");
+    let outcome = server.runs_until("month-end", |runs| runs[0]["outcome"].as_str().map(str::to_owned));
+    assert_eq!(outcome, "cancelled");
+}
+
 #[test]
 fn a_start_is_a_request_or_a_command() {
     let server = permissive();
@@ -206,17 +254,7 @@ fn a_start_is_a_request_or_a_command() {
     let url = format!("http://{}/hook", target.local_addr().unwrap());
     server.ok(&["schedule", "create", "ping", "--manual", "--http", &url, "--method=PUT", "--body=hello"]);
     server.ok(&["schedule", "trigger", "ping"]);
-    let request = in_time(move || {
-        let (mut stream, _) = target.accept().unwrap();
-        let mut request = String::new();
-        let mut bytes = [0; 4096];
-        while !request.contains("hello") {
-            let count = stream.read(&mut bytes).unwrap();
-            request.push_str(std::str::from_utf8(&bytes[..count]).unwrap());
-        }
-        stream.write_all(b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\nconnection: close\r\n\r\n42").unwrap();
-        request
-    });
+    let request = take(&target, "hello", "200 OK", "42");
     assert!(request.starts_with("PUT /hook HTTP/1.1"), "{request}");
     let is_done = |runs: &[serde_json::Value]| {
         let run = runs.first().filter(|run| run["state"] == "closed")?;

@@ -17,7 +17,7 @@ use std::time::Duration;
 use punctual_actions::{Call, CallError, Caller, Claim, Rules, Signer, Stopper};
 use punctual_core::RunAction;
 use punctual_engine::{Engine, EngineError};
-use punctual_store::{QueueSettings, RunKey};
+use punctual_store::{Queue, QueueSettings, RunKey};
 use tokio::sync::Semaphore;
 use tokio::task::{JoinHandle, JoinSet};
 
@@ -97,18 +97,34 @@ impl Calls {
         checked.map_err(|error| refused(&error).within(&format!("action.{}", action.handler)))
     }
 
+    /// Calls to one target at a time, as the queue counts them.
+    fn per_target_max(&self) -> Option<u32> {
+        Some(u32::try_from(self.rules.in_flight_per_target_max).unwrap_or(u32::MAX))
+    }
+
     /// Sees to it that the queue of calls exists where it is needed.
     pub(crate) async fn declare(&self, engine: &Engine, namespace: &str) -> Result<(), EngineError> {
         if engine.describe_queue(namespace, CALLS_QUEUE).await.is_ok() {
             return Ok(());
         }
-        let most = u32::try_from(self.rules.in_flight_per_target_max).unwrap_or(u32::MAX);
         let settings = QueueSettings {
             description: "calls that the server makes itself; the key is the target".into(),
-            key_concurrency_max: Some(most),
+            key_concurrency_max: self.per_target_max(),
             ..QueueSettings::default()
         };
         engine.create_queue(namespace, CALLS_QUEUE, settings).await.map(drop)
+    }
+
+    /// The setting may have changed since the queue was made. What else was set of the queue stays.
+    async fn renew(&self, engine: &Engine, queue: &Queue) {
+        if queue.made.settings.key_concurrency_max == self.per_target_max() {
+            return;
+        }
+        let settings =
+            QueueSettings { key_concurrency_max: self.per_target_max(), ..queue.made.settings.clone() };
+        if let Err(error) = engine.update_queue(&queue.made.namespace, CALLS_QUEUE, settings).await {
+            tracing::warn!(%error, "calls_per_target_max is not in force: the queue keeps what it was made with");
+        }
     }
 
     /// Who a callback's token speaks for; nothing if it is forged or over.
@@ -146,8 +162,9 @@ pub(crate) fn start(app: &Arc<App>) -> JoinHandle<()> {
                 () = app.stop() => break,
             };
             for queue in queues {
-                let namespace = queue.made.namespace;
+                let namespace = queue.made.namespace.clone();
                 if served.insert(namespace.clone(), ()).is_none() {
+                    app.calls.renew(&app.engine, &queue).await;
                     helpers.spawn(serve(app.clone(), namespace.clone()));
                     helpers.spawn(beat::keep(app.clone(), namespace.clone()));
                     helpers.spawn(accepted::recall(app.clone(), namespace));

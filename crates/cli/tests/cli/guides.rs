@@ -10,6 +10,7 @@ use std::fs;
 use std::net::{TcpListener, TcpStream};
 use std::path::Path;
 use std::process::Command;
+use std::sync::atomic::{AtomicU16, Ordering};
 use std::time::Instant;
 
 use super::readme::{is_alike, masked};
@@ -69,7 +70,7 @@ impl Page {
             let is_here = found.is_ok_and(|output| output.status.success());
             assert!(is_here, "the guides use `{program}`, which cannot be started here: install {package}");
         }
-        let free = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port().to_string();
+        let free = free_port().to_string();
         let page = if port.is_empty() { page.to_owned() } else { page.replace(port, &free) };
         let folder = tempfile::tempdir().unwrap();
         let blocks = blocks(&page);
@@ -147,6 +148,14 @@ impl Page {
         shell.env("PATH", path).env("TZ", "UTC").env_remove("PUNCTUAL_NAMESPACE");
         shell
     }
+}
+
+/// A port that nobody has, and that the system gives to nobody who asks for any: those begin higher.
+fn free_port() -> u16 {
+    static ASKED: AtomicU16 = AtomicU16::new(0);
+    let first = 10_000 + (std::process::id() % 1_000) as u16 * 10;
+    let mut ports = (0..1_000).map(|_| first + ASKED.fetch_add(1, Ordering::Relaxed));
+    ports.find(|port| TcpListener::bind(("127.0.0.1", *port)).is_ok()).expect("a free port")
 }
 
 /// Starts the server as the page says, but where it disturbs nobody.

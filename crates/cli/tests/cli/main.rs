@@ -15,6 +15,8 @@ mod words;
 mod refusals;
 mod schedules;
 mod actions;
+#[cfg(target_os = "linux")]
+mod many_calls;
 mod queues;
 mod enqueued;
 mod workers;

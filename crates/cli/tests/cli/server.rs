@@ -173,6 +173,10 @@ impl Process {
         Process { pid, stdout, stderr, ended }
     }
 
+    pub fn id(&self) -> u32 {
+        self.pid.as_raw_nonzero().get() as u32
+    }
+
     pub fn signal(&self, signal: Signal) {
         let _ = kill_process(self.pid, signal);
     }

@@ -16,7 +16,7 @@ use punctual_store::{QueueSettings, Store};
 use punctual_store_sqlite::{OpenError, Options, Sqlite};
 use thiserror::Error;
 use tokio::net::TcpListener;
-use tokio::sync::{Semaphore, watch};
+use tokio::sync::{Semaphore, mpsc, watch};
 use tokio::task::JoinHandle;
 use tokio::time::Instant;
 
@@ -102,12 +102,13 @@ impl Server {
         // What needs no thought needs no declaration: the queue that every command names when it names none.
         engine.create_queue(NAMESPACE_DEFAULT, QUEUE_DEFAULT, QueueSettings::default()).await?;
         let calls = Calls::new(&config, &address.to_string(), &engine).await?;
+        let (tell, news) = mpsc::channel(traces::NEWS_MAX);
         let app = Arc::new(App {
             node: config.node.clone(),
             store: if file.is_some() { "sqlite" } else { "memory" },
             file,
             calls,
-            traces_calls: !config.otlp_endpoint.is_empty(),
+            plain_runs: Some(tell).filter(|_| !config.otlp_endpoint.is_empty()),
             started_at: engine.now(),
             requests: Requests::default(),
             connections: Arc::new(Semaphore::new(config.connections_max)),
@@ -123,7 +124,7 @@ impl Server {
         };
         let calls = calls::start(&app);
         let traced = Some(config.otlp_endpoint.clone()).filter(|endpoint| !endpoint.is_empty());
-        let traces = traced.map(|endpoint| traces::start(&app, endpoint));
+        let traces = traced.map(|endpoint| traces::start(&app, endpoint, news));
         tracing::info!(%address, database = %config.database, node = %config.node, "serving");
         Ok(Server { config, app, store, listener, address, demo, calls, traces })
     }

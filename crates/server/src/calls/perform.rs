@@ -64,7 +64,7 @@ pub(super) async fn perform(app: &Arc<App>, claimed: Claimed) {
 pub(super) fn call_of(app: &App, live: &LiveRun, body: &RunBody) -> Result<Call, String> {
     let bytes = body.action.call.as_deref().ok_or("the run has no call in it")?;
     let mut call = Call::from_json(bytes).map_err(|error| error.to_string())?;
-    if app.traces_calls
+    if app.has_traces()
         && let Call::Http(HttpCall { headers, .. }) | Call::Nexus(NexusCall { headers, .. }) = &mut call
     {
         headers.entry("traceparent".into()).or_insert_with(|| traceparent(start_uuid(&parts(live, body))));

@@ -118,7 +118,7 @@ settings! {
         "Where callbacks are sent, as others reach this server. Nothing means the address that it listens on.",
         read_url, Clone::clone;
     otlp_endpoint: "a URL such as http://127.0.0.1:4318, or nothing",
-        "Where traces go, one for each scheduled run: an OpenTelemetry collector that takes OTLP over plain HTTP.",
+        "Where traces go, one for each run: an OpenTelemetry collector that takes OTLP over plain HTTP.",
         read_plain_url, Clone::clone;
     calls_max: "a number from 1 to 100000",
         "Outside calls in flight at a time, so that memory is bounded.",

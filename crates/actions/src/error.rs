@@ -22,15 +22,13 @@ pub enum CallError {
     AddressRefused {
         /// Which field.
         field: String,
-        /// Which address.
+        /// Which address, and what the operator can do.
         reason: String,
     },
     /// A kind of call that the rules of this server do not permit.
-    #[error("{field}: {reason}")]
+    #[error("{reason}")]
     Forbidden {
-        /// Which field.
-        field: String,
-        /// What is not permitted.
+        /// What is not permitted, and what the operator can do.
         reason: String,
     },
     /// The rules themselves cannot be followed.

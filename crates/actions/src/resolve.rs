@@ -13,7 +13,7 @@ use tokio::sync::{Semaphore, watch};
 use tower_service::Service;
 
 use crate::limits::LOOKUPS_MAX;
-use crate::rules::Rules;
+use crate::rules::{Rules, how_to_permit};
 
 /// What [`Resolve::resolve`] returns.
 pub type Resolving = Pin<Box<dyn Future<Output = io::Result<Vec<IpAddr>>> + Send>>;
@@ -29,9 +29,7 @@ pub trait Resolve: Send + Sync {
 pub(crate) enum ResolveError {
     #[error("name {host} is not known: {reason}")]
     NotResolved { host: String, reason: String },
-    #[error(
-        "name {host} has address {address}, which is not public, and the rules of this server do not permit it"
-    )]
+    #[error("name {host} has address {address}, which is not public; {}", how_to_permit(*address))]
     Refused { host: String, address: IpAddr },
 }
 

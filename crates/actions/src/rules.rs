@@ -66,9 +66,37 @@ impl Rules {
     }
 }
 
+/// What an operator does to permit an address that is refused: whoever reads this cannot, but knows what to ask for.
+pub(crate) fn how_to_permit(address: IpAddr) -> String {
+    let address = address.to_canonical();
+    let bits = if address.is_ipv4() { 32 } else { 128 };
+    let one = format!("start the server with --allow-networks {address}/{bits} (setting allow_networks)");
+    match is_metadata(address) {
+        true => format!("{one} to permit it; --allow-private does not, since clouds keep credentials there"),
+        false => format!("{one} or --allow-private (setting allow_private) to permit it"),
+    }
+}
+
+/// What an operator does to permit commands.
+pub(crate) const HOW_TO_PERMIT_COMMANDS: &str =
+    "start the server with --allow-commands (setting allow_commands) to permit them";
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_refusal_says_what_the_operator_can_do() {
+        for (address, expected) in [
+            ("10.1.2.3", "--allow-networks 10.1.2.3/32 (setting allow_networks) or --allow-private"),
+            ("::ffff:127.0.0.1", "--allow-networks 127.0.0.1/32 (setting allow_networks) or --allow-private"),
+            ("::1", "--allow-networks ::1/128 (setting allow_networks) or --allow-private"),
+            ("169.254.169.254", "--allow-networks 169.254.169.254/32 (setting allow_networks) to permit it"),
+        ] {
+            let said = how_to_permit(address.parse().unwrap());
+            assert!(said.contains(expected), "{said}");
+        }
+    }
 
     #[test]
     fn private_addresses_need_a_permission_and_metadata_its_own() {

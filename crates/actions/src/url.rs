@@ -7,7 +7,7 @@ use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use crate::limits::URL_BYTES_MAX;
-use crate::rules::Rules;
+use crate::rules::{Rules, how_to_permit};
 
 /// How a target is spoken to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -118,14 +118,14 @@ impl Url {
     /// Whether calls may go there, as far as the URL itself says.
     pub(crate) fn refusal(&self, rules: &Rules) -> Option<String> {
         match &self.host {
-            Host::Address(address) if !rules.permits(*address) => Some(format!(
-                "address {address} is not public, and the rules of this server do not permit it"
-            )),
+            Host::Address(address) if !rules.permits(*address) => {
+                Some(format!("address {address} is not public; {}", how_to_permit(*address)))
+            }
             Host::Name(name) if name == "localhost" || name.ends_with(".localhost") => {
                 let loopback = [IpAddr::V4(Ipv4Addr::LOCALHOST), IpAddr::V6(Ipv6Addr::LOCALHOST)];
                 let is_permitted = loopback.into_iter().any(|address| rules.permits(address));
                 (!is_permitted)
-                    .then(|| format!("{name} is this machine, and the rules of this server do not permit it"))
+                    .then(|| format!("{name} is the server's own machine; {}", how_to_permit(loopback[0])))
             }
             Host::Address(_) | Host::Name(_) => None,
         }

@@ -32,6 +32,15 @@ pub struct AttemptArgs {
     heartbeat_timeout: Option<OrNone<String>>,
 }
 
+/// Each option with the field that it sets, for whoever has one and needs the other.
+pub const NAMES: [(&str, &str); 5] = [
+    ("--retry-attempts", "retry.attempts_max"),
+    ("--retry-backoff", "retry.backoff_first"),
+    ("--start-to-close", "timeouts.start_to_close"),
+    ("--schedule-to-close", "timeouts.schedule_to_close"),
+    ("--heartbeat-timeout", "timeouts.heartbeat"),
+];
+
 /// What the options say, and the paths of exactly these fields.
 #[derive(Debug, Default)]
 pub struct Attempts {
@@ -55,25 +64,16 @@ impl Attempts {
 impl AttemptArgs {
     pub fn given(&self) -> Result<Attempts> {
         let Attempts { mut retry, mut timeouts, mut paths } = Attempts::default();
+        let [(_, attempts), backoff, start_to_close, schedule_to_close, heartbeat] = NAMES;
         if let Some(count) = &self.retry_attempts {
             retry.attempts_max = count.value();
-            paths.push("retry.attempts_max");
+            paths.push(attempts);
         }
-        for (option, text, field, path) in [
-            ("--retry-backoff", &self.retry_backoff, &mut retry.backoff_first, "retry.backoff_first"),
-            (
-                "--start-to-close",
-                &self.start_to_close,
-                &mut timeouts.start_to_close,
-                "timeouts.start_to_close",
-            ),
-            (
-                "--schedule-to-close",
-                &self.schedule_to_close,
-                &mut timeouts.schedule_to_close,
-                "timeouts.schedule_to_close",
-            ),
-            ("--heartbeat-timeout", &self.heartbeat_timeout, &mut timeouts.heartbeat, "timeouts.heartbeat"),
+        for ((option, path), text, field) in [
+            (backoff, &self.retry_backoff, &mut retry.backoff_first),
+            (start_to_close, &self.start_to_close, &mut timeouts.start_to_close),
+            (schedule_to_close, &self.schedule_to_close, &mut timeouts.schedule_to_close),
+            (heartbeat, &self.heartbeat_timeout, &mut timeouts.heartbeat),
         ] {
             if let Some(text) = text {
                 *field = text.duration(option)?;

@@ -14,6 +14,7 @@ mod database_file;
 mod wire;
 mod runtime;
 mod signals;
+mod open_files;
 
 mod instant;
 mod local_zone;

@@ -57,40 +57,52 @@ pub struct Given {
     pub mask: Vec<String>,
 }
 
-/// Takes one option over, if it was given: its value into a field, its path into the mask.
-macro_rules! take {
-    ($given:ident, $option:expr, $path:literal, $field:expr, |$value:ident| $take:expr) => {
-        if let Some($value) = &$option {
-            $field = $take;
-            $given.mask.push($path.to_owned());
-        }
-    };
-}
+/// Each option with the field that it sets, for whoever has one and needs the other.
+pub const NAMES: [(&str, &str); 8] = [
+    ("--overlap", "policies.overlap"),
+    ("--concurrency", "policies.concurrency"),
+    ("--catchup-window", "policies.catchup_window"),
+    ("--catchup-latest", "policies.catchup_count"),
+    ("--catchup-pace", "policies.catchup_pace"),
+    ("--pause-after-failures", "policies.pause_after_failures"),
+    ("--on-resume", "policies.on_resume"),
+    ("--remaining", "remaining_actions"),
+];
 
 impl ScheduleArgs {
     pub fn given(&self) -> Result<Given> {
-        let (mut given, mut policies) = (Given::default(), v1::Policies::default());
-        take!(given, self.overlap, "policies.overlap", policies.overlap, |name| (*name).into());
-        take!(given, self.concurrency, "policies.concurrency", policies.concurrency, |count| count.value());
-        take!(given, self.catchup_window, "policies.catchup_window", policies.catchup_window, |text| {
-            text.duration("--catchup-window")?
-        });
-        take!(given, self.catchup_latest, "policies.catchup_count", policies.catchup_count, |count| {
-            count.value()
-        });
-        take!(given, self.catchup_pace, "policies.catchup_pace", policies.catchup_pace, |text| {
-            text.duration("--catchup-pace")?
-        });
-        take!(
-            given,
-            self.pause_after_failures,
-            "policies.pause_after_failures",
-            policies.pause_after_failures,
-            |count| count.value()
-        );
-        take!(given, self.on_resume, "policies.on_resume", policies.on_resume, |name| (*name).into());
-        take!(given, self.remaining, "remaining_actions", given.remaining_actions, |count| count.value());
-        given.policies = policies;
+        let (mut given, policies) = (Given::default(), &mut v1::Policies::default());
+        let [overlap, concurrency, window, count, pace, failures, on_resume, remaining] = NAMES;
+        let mut set = |(_, path): (&str, &str)| given.mask.push(path.to_owned());
+        if let Some(name) = self.overlap {
+            policies.overlap = name.into();
+            set(overlap);
+        }
+        if let Some(name) = self.on_resume {
+            policies.on_resume = name.into();
+            set(on_resume);
+        }
+        for (name, number, field) in [
+            (concurrency, &self.concurrency, &mut policies.concurrency),
+            (count, &self.catchup_latest, &mut policies.catchup_count),
+            (failures, &self.pause_after_failures, &mut policies.pause_after_failures),
+            (remaining, &self.remaining, &mut given.remaining_actions),
+        ] {
+            if let Some(number) = number {
+                *field = number.value();
+                set(name);
+            }
+        }
+        for (name, text, field) in [
+            (window, &self.catchup_window, &mut policies.catchup_window),
+            (pace, &self.catchup_pace, &mut policies.catchup_pace),
+        ] {
+            if let Some(text) = text {
+                *field = text.duration(name.0)?;
+                set(name);
+            }
+        }
+        given.policies = *policies;
         Ok(given)
     }
 }

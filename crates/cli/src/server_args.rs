@@ -90,7 +90,7 @@ pub struct ServerArgs {
     )]
     allow_commands: Option<String>,
 
-    /// Let calls go to private, link-local and loopback addresses
+    /// Let calls go to private and loopback addresses; link-local ones need --allow-networks
     #[arg(
         long,
         value_name = "BOOL",

@@ -7,11 +7,12 @@ use jiff::Timestamp;
 use punctual_core::{RequestId, ScheduleKey};
 use punctual_engine::{Engine, Happened};
 use punctual_store_sqlite::Sqlite;
-use tokio::sync::{OwnedSemaphorePermit, Semaphore, broadcast, watch};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, broadcast, mpsc, watch};
 
 use crate::calls::Calls;
 use crate::metrics::Requests;
 use crate::status::{Fault, STOPPING, TOO_MANY_WATCHERS};
+use crate::traces::PlainNews;
 
 /// What every handler shares.
 pub(crate) struct App {
@@ -27,8 +28,8 @@ pub(crate) struct App {
     pub(crate) watchers_max: usize,
     pub(crate) stopping: watch::Sender<bool>,
     pub(crate) calls: Calls,
-    /// Whether called servers are told the trace of their run.
-    pub(crate) traces_calls: bool,
+    /// Where handlers tell of runs without a schedule, if traces are sent.
+    pub(crate) plain_runs: Option<mpsc::Sender<PlainNews>>,
     /// The file behind it, if it is one.
     pub(crate) file: Option<File>,
 }
@@ -56,6 +57,20 @@ impl App {
     pub(crate) async fn stop(&self) {
         // The sender is in `self`, so waiting cannot fail.
         let _ = self.stopping.subscribe().wait_for(|stopping| *stopping).await;
+    }
+
+    /// Whether traces are sent, and called servers are told the trace of their run.
+    pub(crate) fn has_traces(&self) -> bool {
+        self.plain_runs.is_some()
+    }
+
+    /// Tells those who make traces. Nobody waits for them: what they cannot take has no trace.
+    pub(crate) fn tell_traces(&self, news: impl IntoIterator<Item = PlainNews>) {
+        if let Some(traces) = &self.plain_runs {
+            for news in news {
+                let _ = traces.try_send(news);
+            }
+        }
     }
 
     /// A place among the watchers, if there is one.

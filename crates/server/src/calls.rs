@@ -5,18 +5,19 @@
 //! No transaction is open while a call is made. Calls to one target share the places of its key, so a dead target delays no
 //! other.
 
-mod beat;
 mod perform;
+mod beat;
+mod accepted;
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use punctual_actions::{Call, CallError, Caller, Claim, Context, NexusCall, Rules, Signer, Stopper};
+use punctual_actions::{Call, CallError, Caller, Claim, Rules, Signer, Stopper};
 use punctual_core::RunAction;
 use punctual_engine::{Engine, EngineError};
-use punctual_store::{QueueSettings, RunKey};
+use punctual_store::{Queue, QueueSettings, RunKey};
 use tokio::sync::Semaphore;
 use tokio::task::{JoinHandle, JoinSet};
 
@@ -46,8 +47,8 @@ pub(crate) struct Calls {
     worker: Arc<str>,
     places: Arc<Semaphore>,
     in_flight: Mutex<BTreeMap<(Arc<str>, RunKey), InFlight>>,
-    /// Operations that were taken on, so that a cancel can be passed on.
-    accepted: Mutex<BTreeMap<(Arc<str>, RunKey), Accepted>>,
+    /// Attempts of operations that were taken on, so that a cancel can be passed on.
+    accepted: Mutex<BTreeMap<(Arc<str>, RunKey), u32>>,
     pub(crate) count: AtomicU64,
 }
 
@@ -56,18 +57,6 @@ struct InFlight {
     attempt: u32,
     stopper: Stopper,
 }
-
-/// A Nexus operation that goes on elsewhere. After a restart nobody remembers it here: a cancel then ends the run alone.
-#[derive(Clone)]
-struct Accepted {
-    attempt: u32,
-    call: NexusCall,
-    context: Context,
-    token: String,
-}
-
-/// Operations that are remembered; beyond it a cancel ends the run alone.
-const ACCEPTED_MAX: usize = 100_000;
 
 impl Calls {
     /// What is needed to make calls, as the operator allows them.
@@ -108,18 +97,34 @@ impl Calls {
         checked.map_err(|error| refused(&error).within(&format!("action.{}", action.handler)))
     }
 
+    /// Calls to one target at a time, as the queue counts them.
+    fn per_target_max(&self) -> Option<u32> {
+        Some(u32::try_from(self.rules.in_flight_per_target_max).unwrap_or(u32::MAX))
+    }
+
     /// Sees to it that the queue of calls exists where it is needed.
     pub(crate) async fn declare(&self, engine: &Engine, namespace: &str) -> Result<(), EngineError> {
         if engine.describe_queue(namespace, CALLS_QUEUE).await.is_ok() {
             return Ok(());
         }
-        let most = u32::try_from(self.rules.in_flight_per_target_max).unwrap_or(u32::MAX);
         let settings = QueueSettings {
             description: "calls that the server makes itself; the key is the target".into(),
-            key_concurrency_max: Some(most),
+            key_concurrency_max: self.per_target_max(),
             ..QueueSettings::default()
         };
         engine.create_queue(namespace, CALLS_QUEUE, settings).await.map(drop)
+    }
+
+    /// The setting may have changed since the queue was made. What else was set of the queue stays.
+    async fn renew(&self, engine: &Engine, queue: &Queue) {
+        if queue.made.settings.key_concurrency_max == self.per_target_max() {
+            return;
+        }
+        let settings =
+            QueueSettings { key_concurrency_max: self.per_target_max(), ..queue.made.settings.clone() };
+        if let Err(error) = engine.update_queue(&queue.made.namespace, CALLS_QUEUE, settings).await {
+            tracing::warn!(%error, "calls_per_target_max is not in force: the queue keeps what it was made with");
+        }
     }
 
     /// Who a callback's token speaks for; nothing if it is forged or over.
@@ -127,7 +132,7 @@ impl Calls {
         self.signer.verify(token, CALLBACK, now).ok()
     }
 
-    fn accepted(&self) -> MutexGuard<'_, BTreeMap<(Arc<str>, RunKey), Accepted>> {
+    fn accepted(&self) -> MutexGuard<'_, BTreeMap<(Arc<str>, RunKey), u32>> {
         self.accepted.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -140,9 +145,8 @@ fn refused(error: &CallError) -> Fault {
     match error {
         CallError::Malformed { reason } | CallError::Rules { reason } => Fault::field("", reason),
         CallError::Invalid { field, reason } => Fault::field(field, reason),
-        CallError::AddressRefused { field, reason } | CallError::Forbidden { field, reason } => {
-            Fault::new(&NOT_ALLOWED, reason).at(field)
-        }
+        CallError::AddressRefused { field, reason } => Fault::new(&NOT_ALLOWED, reason).at(field),
+        CallError::Forbidden { reason } => Fault::new(&NOT_ALLOWED, reason),
     }
 }
 
@@ -158,10 +162,12 @@ pub(crate) fn start(app: &Arc<App>) -> JoinHandle<()> {
                 () = app.stop() => break,
             };
             for queue in queues {
-                let namespace = queue.made.namespace;
+                let namespace = queue.made.namespace.clone();
                 if served.insert(namespace.clone(), ()).is_none() {
+                    app.calls.renew(&app.engine, &queue).await;
                     helpers.spawn(serve(app.clone(), namespace.clone()));
-                    helpers.spawn(beat::keep(app.clone(), namespace));
+                    helpers.spawn(beat::keep(app.clone(), namespace.clone()));
+                    helpers.spawn(accepted::recall(app.clone(), namespace));
                 }
             }
         }

@@ -55,9 +55,9 @@ pub struct Config {
     pub ledger_kept_max: Option<u64>,
     /// Whether schedules may start commands on this machine. Default no: whoever may create schedules could do anything.
     pub allow_commands: bool,
-    /// Whether calls may go to private, link-local and loopback addresses. Default no.
+    /// Whether calls may go to private and loopback addresses; link-local ones need `allow_networks`. Default no.
     pub allow_private: bool,
-    /// Private networks that calls may go to. Default none.
+    /// Networks that calls may go to although they are not public. Default none.
     pub allow_networks: Networks,
     /// Where callbacks are sent, as others reach this server. Default: the address that it listens on.
     pub callback_url: String,

@@ -9,6 +9,7 @@ use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use hyper_util::server::conn::auto::Builder;
 use hyper_util::server::graceful::GracefulShutdown;
 use hyper_util::service::TowerToHyperService;
+use jiff::Timestamp;
 use punctual_engine::{Clock, Engine, EngineError, SystemClock};
 use punctual_store::memory::Memory;
 use punctual_store::{QueueSettings, Store, StoreError};
@@ -16,7 +17,7 @@ use punctual_store_postgres::Postgres;
 use punctual_store_sqlite::{OpenError, Options, Sqlite};
 use thiserror::Error;
 use tokio::net::TcpListener;
-use tokio::sync::{Semaphore, watch};
+use tokio::sync::{Semaphore, mpsc, watch};
 use tokio::task::JoinHandle;
 use tokio::time::Instant;
 
@@ -96,23 +97,30 @@ impl Server {
     /// Takes the port, opens the database, starts the engine. Who connects before that is done waits for an answer; a port
     /// that is taken leaves no file behind.
     pub async fn start(config: Config) -> Result<Server, StartError> {
+        Server::start_at(config, Arc::new(SystemClock)).await
+    }
+
+    /// The same by another clock: tests see an hour in seconds.
+    #[doc(hidden)]
+    pub async fn start_at(config: Config, clock: Arc<dyn Clock>) -> Result<Server, StartError> {
         if !config.listen.ip().is_loopback() && !config.insecure {
             return Err(StartError::Exposed { listen: config.listen });
         }
         let listen = config.listen;
         let bound = TcpListener::bind(listen).await.and_then(|bound| Ok((bound.local_addr()?, bound)));
         let (address, listener) = bound.map_err(|source| StartError::Bind { listen, source })?;
-        let Opened { store, name, file } = open(&config).await?;
-        let engine = Engine::start(store.clone(), Arc::new(SystemClock), config.engine()).await?;
+        let Opened { store, name, file } = open(&config, clock.now()).await?;
+        let engine = Engine::start(store.clone(), clock, config.engine()).await?;
         // What needs no thought needs no declaration: the queue that every command names when it names none.
         engine.create_queue(NAMESPACE_DEFAULT, QUEUE_DEFAULT, QueueSettings::default()).await?;
         let calls = Calls::new(&config, &address.to_string(), &engine).await?;
+        let (tell, news) = mpsc::channel(traces::NEWS_MAX);
         let app = Arc::new(App {
             node: config.node.clone(),
             store: name,
             file,
             calls,
-            traces_calls: !config.otlp_endpoint.is_empty(),
+            plain_runs: Some(tell).filter(|_| !config.otlp_endpoint.is_empty()),
             started_at: engine.now(),
             requests: Requests::default(),
             connections: Arc::new(Semaphore::new(config.connections_max)),
@@ -128,7 +136,7 @@ impl Server {
         };
         let calls = calls::start(&app);
         let traced = Some(config.otlp_endpoint.clone()).filter(|endpoint| !endpoint.is_empty());
-        let traces = traced.map(|endpoint| traces::start(&app, endpoint));
+        let traces = traced.map(|endpoint| traces::start(&app, endpoint, news));
         tracing::info!(%address, database = %shown(&config.database), node = %config.node, "serving");
         Ok(Server { config, app, store, listener, address, demo, calls, traces })
     }
@@ -181,9 +189,9 @@ struct Opened {
     file: Option<File>,
 }
 
-async fn open(config: &Config) -> Result<Opened, StartError> {
+async fn open(config: &Config, now: Timestamp) -> Result<Opened, StartError> {
     if config.database == "memory:" {
-        let store = Arc::new(Memory::new(1, SystemClock.now()));
+        let store = Arc::new(Memory::new(1, now));
         return Ok(Opened { store, name: "memory", file: None });
     }
     let Some(path) = config.database.strip_prefix("sqlite:").map(str::to_owned) else {

@@ -68,7 +68,7 @@ reasons! {
     INVALID_TOKEN = "invalid_token", Unauthenticated, 401,
         "The token of a callback is forged, belongs to something else, or its time is over.";
     NOT_ALLOWED = "not_allowed", PermissionDenied, 403,
-        "The operator does not allow it: a private address, a command. The server's flags say what is allowed.";
+        "The operator does not allow it: a private address, a command. The message names the flag and the setting that would.";
     UNKNOWN_QUEUE = "unknown_queue", FailedPrecondition, 400,
         "A schedule names a queue that was not declared in its namespace. Declare it first.";
     SCHEDULE_CLOSED = "schedule_closed", FailedPrecondition, 409,

@@ -1,8 +1,10 @@
-//! Traces for an OpenTelemetry collector: one for each scheduled run, from its occurrence to its completion.
+//! Traces for an OpenTelemetry collector: one for each run, from its occurrence, or from when it was put on its queue, to its end.
 //!
 //! The spans are made from what is kept of a run when it has ended, so nothing on the way of a start waits for a collector,
 //! and nothing is lost that was durable. OTLP over HTTP as JSON is small enough to be written here; what a collector does
 //! not take in time is dropped and counted in the log.
+
+mod plain;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -17,10 +19,13 @@ use punctual_engine::{Happened, RunView};
 use punctual_store::{LiveState, RunKey};
 use serde_json::{Value, json};
 use tokio::sync::broadcast::error::RecvError;
+use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 use uuid::Uuid;
 
 use crate::app::App;
+pub(crate) use plain::PlainNews;
+use plain::PlainRuns;
 
 /// Runs that are sent together.
 const RUNS_MAX: usize = 500;
@@ -61,14 +66,18 @@ fn span_id(start: Uuid, part: &str) -> String {
     bytes[..8].iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
+/// News of runs without a schedule that may wait to be heard; beyond it their traces are dropped.
+pub(crate) const NEWS_MAX: usize = 10_000;
+
 /// Sends traces until the server stops.
-pub(crate) fn start(app: &Arc<App>, endpoint: String) -> JoinHandle<()> {
+pub(crate) fn start(app: &Arc<App>, endpoint: String, mut news: mpsc::Receiver<PlainNews>) -> JoinHandle<()> {
     let app = app.clone();
     tokio::spawn(async move {
         let url = format!("{}/v1/traces", endpoint.trim_end_matches('/'));
         let client: Client<HttpConnector, Full<axum::body::Bytes>> =
             Client::builder(TokioExecutor::new()).build_http();
         let (mut events, mut waiting, mut dropped) = (app.engine.watch(), Vec::new(), 0_u64);
+        let mut plain = PlainRuns::default();
         let mut pause = tokio::time::interval(PAUSE);
         loop {
             let full = waiting.len() >= RUNS_MAX;
@@ -79,7 +88,9 @@ pub(crate) fn start(app: &Arc<App>, endpoint: String) -> JoinHandle<()> {
                     Err(RecvError::Lagged(missed)) => dropped += missed,
                     Err(RecvError::Closed) => return,
                 },
+                Some(news) = news.recv(), if !full => waiting.extend(plain.hear(news)),
                 _ = pause.tick() => {
+                    waiting.extend(look(&app, &mut plain).await);
                     dropped += send(&app, &client, &url, &mut waiting).await;
                     if dropped > 0 {
                         tracing::warn!(dropped, "traces were dropped: the collector is too slow or away");
@@ -87,6 +98,9 @@ pub(crate) fn start(app: &Arc<App>, endpoint: String) -> JoinHandle<()> {
                     }
                 }
                 () = app.stop() => {
+                    while let Ok(news) = news.try_recv() {
+                        waiting.extend(plain.hear(news));
+                    }
                     send(&app, &client, &url, &mut waiting).await;
                     return;
                 }
@@ -96,6 +110,17 @@ pub(crate) fn start(app: &Arc<App>, endpoint: String) -> JoinHandle<()> {
             }
         }
     })
+}
+
+/// Runs without a schedule that have ended, of those whose turn it is.
+async fn look(app: &App, plain: &mut PlainRuns) -> Vec<RunKey> {
+    let turn = plain.turn();
+    if turn.is_empty() {
+        return turn;
+    }
+    // Without an answer they have another turn.
+    let found = app.engine.runs_by_key(turn.clone()).await;
+    found.map(|found| plain.looked_at(&turn, &found)).unwrap_or_default()
 }
 
 /// Sends what waits; what cannot be sent waits on, up to a bound. Says how many were dropped.
@@ -144,12 +169,14 @@ fn spans(view: &RunView) -> Vec<Value> {
     let parts = RunParts { made: &run.made, namespace: &body.namespace, schedule: &body.schedule };
     let start = start_uuid(&parts);
     let trace = start.simple().to_string();
-    let root = span_id(start, "occurrence");
+    // A run that nobody scheduled has no occurrence.
+    let is_scheduled = run.made.origin.is_some();
+    let name = if is_scheduled { "occurrence" } else { "run" };
+    let root = span_id(start, name);
     let failed = !matches!(closing.outcome, Outcome::Succeeded);
     let outcome = format!("{:?}", closing.outcome).to_lowercase();
     let mut attributes = vec![
         attribute("punctual.namespace", &body.namespace),
-        attribute("punctual.schedule_id", &body.schedule),
         attribute("punctual.run_id", &run.made.run.to_string()),
         attribute("punctual.queue", &body.action.queue),
         attribute("punctual.handler", &body.action.handler),
@@ -157,6 +184,7 @@ fn spans(view: &RunView) -> Vec<Value> {
         attribute("punctual.attempts", &run.attempt.to_string()),
     ];
     if let Some((_, start)) = run.made.origin {
+        attributes.push(attribute("punctual.schedule_id", &body.schedule));
         attributes.push(attribute("punctual.nominal_time", &start.nominal_time().to_string()));
     }
     let span = |part: &str, parent: Option<&str>, from: Timestamp, through: Timestamp, failed: bool| {
@@ -174,11 +202,16 @@ fn spans(view: &RunView) -> Vec<Value> {
         }
         span
     };
-    let mut whole = span("occurrence", None, run.made.due_time, closing.closed_at, failed);
+    let mut whole = span(name, None, run.made.due_time, closing.closed_at, failed);
     whole["attributes"] = attributes.into();
-    let mut spans = vec![whole, span("start", Some(&root), run.made.due_time, run.made.created_at, false)];
+    let mut spans = vec![whole];
+    if is_scheduled {
+        spans.push(span("start", Some(&root), run.made.due_time, run.made.created_at, false));
+    }
     if let LiveState::Running { started_at, worker } = &run.state {
-        spans.push(span("wait", Some(&root), run.made.created_at, *started_at, false));
+        // One that was put on its queue for later waits from then.
+        let ready_at = run.made.created_at.max(run.made.due_time);
+        spans.push(span("wait", Some(&root), ready_at, *started_at, false));
         let mut attempt = span("attempt", Some(&root), *started_at, closing.closed_at, failed);
         attempt["attributes"] = json!([attribute("punctual.worker_id", worker)]);
         spans.push(attempt);

@@ -11,7 +11,7 @@ use crate::limits::{
     ARGUMENT_BYTES_MAX, ARGUMENTS_MAX, CALL_BYTES_MAX, HEADER_BYTES_MAX, HEADERS_MAX, NAME_BYTES_MAX,
     RETRY_STATUSES_MAX, TEMPLATE_BYTES_MAX, TIMEOUT_MS_MAX, URL_BYTES_MAX, VARIABLES_MAX,
 };
-use crate::rules::Rules;
+use crate::rules::{HOW_TO_PERMIT_COMMANDS, Rules};
 use crate::template::{Place, Template};
 use crate::url::Url;
 
@@ -101,8 +101,8 @@ fn check_nexus(call: &NexusCall, rules: &Rules) -> Result<(), CallError> {
 
 fn check_command(call: &CommandCall, rules: &Rules) -> Result<(), CallError> {
     if !rules.allow_commands {
-        let reason = "commands are not permitted on this server".to_owned();
-        return Err(CallError::Forbidden { field: "kind".to_owned(), reason });
+        let reason = format!("commands are not permitted here; {HOW_TO_PERMIT_COMMANDS}");
+        return Err(CallError::Forbidden { reason });
     }
     let program = call.argv.first().map_or("", |program| program.as_str());
     if program.is_empty() {

@@ -24,6 +24,7 @@ async fn an_answer_that_changes_is_checked_again() {
 
     let fault = fault(request(&caller, call).await);
     assert_eq!((fault.kind.as_str(), fault.retryable), ("address_refused", false));
+    assert!(fault.message.contains("start the server with --allow-networks "), "{fault}");
     assert_eq!((server.connections(), hidden.connections()), (1, 0));
 }
 

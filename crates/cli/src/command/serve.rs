@@ -6,10 +6,10 @@ use punctual_server::{Server, StartError};
 
 use crate::answer::{self, Answer};
 use crate::exit_code::ExitCode;
-use crate::fault;
 use crate::server_args::ServerArgs;
 use crate::session;
 use crate::signals::Signals;
+use crate::{fault, open_files};
 
 /// Start a server
 #[derive(Debug, Args)]
@@ -33,6 +33,7 @@ impl ServeCommand {
     pub async fn run(&self) -> Result<Answer> {
         let config = self.server.resolve()?.config;
         punctual_server::init_logs(&config);
+        answer::complain(&Vec::from_iter(open_files::raise(&config)));
         let mut signals = Signals::listen();
         let database = punctual_server::shown(&config.database);
         let server = Server::start(config).await.map_err(|error| refused(&error))?;

@@ -1,5 +1,7 @@
 //! The option that a field of the wire comes from, so that a refusal names what the user typed.
 
+use crate::{attempt_args, schedule_args};
+
 /// The option or argument behind a field, if there is one.
 pub fn option(field: &str) -> Option<String> {
     let parts: Vec<&str> = field.split('.').filter(|part| !part.is_empty()).collect();
@@ -8,10 +10,9 @@ pub fn option(field: &str) -> Option<String> {
         ["schedule", rest @ ..] => match rest {
             ["spec", rest @ ..] => return spec(rest, &parts[2..]),
             ["action", rest @ ..] => action(rest)?,
-            ["policies", rest @ ..] | [rest @ .., "remaining_actions"] if rest.len() < 2 => policy(rest)?,
-            _ => return None,
+            rest => named(&schedule_args::NAMES, rest)?,
         },
-        ["policies", name] => policy(&[name])?,
+        ["policies", ..] => named(&schedule_args::NAMES, &plain)?,
         ["spec", rest @ ..] => return spec(rest, &parts[1..]),
         ["action", rest @ ..] => action(rest)?,
         ["queue", rest @ ..] if !rest.is_empty() => setting(rest)?,
@@ -75,28 +76,13 @@ fn action(path: &[&str]) -> Option<&'static str> {
 }
 
 fn attempts(path: &[&str]) -> Option<&'static str> {
-    Some(match path {
-        ["retry", "attempts_max"] => "--retry-attempts",
-        ["retry", "backoff_first"] => "--retry-backoff",
-        ["timeouts", "start_to_close"] => "--start-to-close",
-        ["timeouts", "schedule_to_close"] => "--schedule-to-close",
-        ["timeouts", "heartbeat"] => "--heartbeat-timeout",
-        _ => return None,
-    })
+    named(&attempt_args::NAMES, path)
 }
 
-fn policy(path: &[&str]) -> Option<&'static str> {
-    Some(match path {
-        [] => "--remaining",
-        ["overlap"] => "--overlap",
-        ["concurrency"] => "--concurrency",
-        ["catchup_window"] => "--catchup-window",
-        ["catchup_count"] => "--catchup-latest",
-        ["catchup_pace"] => "--catchup-pace",
-        ["pause_after_failures"] => "--pause-after-failures",
-        ["on_resume"] => "--on-resume",
-        _ => return None,
-    })
+/// The option of a field in a table of both.
+fn named(names: &[(&'static str, &str)], path: &[&str]) -> Option<&'static str> {
+    let path = path.join(".");
+    names.iter().find(|(_, of)| *of == path).map(|(option, _)| *option)
 }
 
 fn setting(path: &[&str]) -> Option<&'static str> {

@@ -135,9 +135,46 @@ fn one_schedule_has_one_kind_of_action() {
         let stderr = server.fails(&[&["schedule", "create", "x", "@daily"], args].concat(), exit_code);
         assert!(stderr.starts_with("error: ") && stderr.contains(said), "{args:?}: {stderr}");
     }
-    // Nobody allowed commands or private addresses here.
-    for args in [&["--exec=true"][..], &["--http=http://127.0.0.1:9/"]] {
-        server.fails(&[&["schedule", "create", "x", "@daily"], args].concat(), 6);
+}
+
+#[test]
+fn what_the_operator_does_not_allow_is_refused_with_the_flag_that_would() {
+    let server = TestServer::start();
+    let commands =
+        "commands are not permitted here; start the server with --allow-commands (setting allow_commands)";
+    let networks = |option: &str, address: &str| {
+        format!(
+            "error: {option}: address {address} is not public; start the server with --allow-networks {address}/32"
+        )
+    };
+    for (args, said) in [
+        (&["--exec=true"][..], format!("error: --exec: {commands}")),
+        (&["--", "true"], format!("error: --exec: {commands}")),
+        (&["--http=http://127.0.0.1:9/"], networks("--http", "127.0.0.1") + " (setting allow_networks) or --allow-private (setting allow_private)"),
+        (&["--http=http://169.254.169.254/"], networks("--http", "169.254.169.254") + " (setting allow_networks) to permit it; --allow-private does not"),
+        (&["--nexus=http://10.0.0.1/", "--service=s", "--operation=o"], networks("--nexus", "10.0.0.1")),
+        (&["--http=http://localhost:9/"], "error: --http: localhost is the server's own machine; start the server with --allow-networks 127.0.0.1/32".to_owned()),
+    ] {
+        let stderr = server.fails(&[&["schedule", "create", "x", "@daily"], args].concat(), 6);
+        assert!(stderr.starts_with(&said), "{args:?}: expected\n{said}\nfound\n{stderr}");
+        assert!(!stderr.contains("schedule.action"), "a field of the wire is not what was typed: {stderr}");
+    }
+
+    // What was allowed when the schedule was made may not be any more: then the run says so.
+    let server = permissive();
+    server.ok(&["schedule", "create", "ping", "--manual", "--http=http://127.0.0.1:9/"]);
+    server.ok(&["schedule", "create", "tidy", "--manual", "--exec=true"]);
+    let server = server.restart();
+    for (id, said) in [("ping", "--allow-private (setting allow_private)"), ("tidy", commands)] {
+        server.trigger(id);
+        let run = server.runs_until(id, |runs| {
+            runs.first()
+                .filter(|run| run["state"] == "closed")
+                .map(|run| run["run_id"].as_str().unwrap().to_owned())
+        });
+        let about = server.json(&["run", "describe", &run]);
+        assert_eq!(about["failure"]["kind"], "not_allowed", "{about:#}");
+        assert!(about["failure"]["message"].as_str().unwrap().contains(said), "{about:#}");
     }
 }
 
@@ -162,6 +199,54 @@ fn times_that_are_over_and_parts_of_seconds_are_not_taken_silently() {
     }
 }
 
+/// Takes one request, up to a text that it has, and answers it.
+fn take(target: &TcpListener, until: &'static str, status: &'static str, body: &'static str) -> String {
+    let target = target.try_clone().unwrap();
+    in_time(move || {
+        let (mut stream, _) = target.accept().unwrap();
+        let mut request = String::new();
+        let mut bytes = [0; 4096];
+        while !request.contains(until) {
+            let count = stream.read(&mut bytes).unwrap();
+            assert!(count > 0, "expected {until:?} in {request}");
+            request.push_str(std::str::from_utf8(&bytes[..count]).unwrap());
+        }
+        let head =
+            format!("HTTP/1.1 {status}\r\ncontent-length: {}\r\nconnection: close\r\n\r\n", body.len());
+        stream.write_all(format!("{head}{body}").as_bytes()).unwrap();
+        request
+    })
+}
+
+#[test]
+fn a_cancel_reaches_an_operation_that_was_taken_on_before_the_server_was_killed() {
+    let server = permissive();
+    let target = TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("http://{}/n", target.local_addr().unwrap());
+    let create = ["schedule", "create", "month-end", "--manual", "--service=billing", "--operation=close"];
+    server.ok(&[&create[..], &["--nexus", &url, "--header=X-Run: {{run_id}}"]].concat());
+    let run = server.trigger("month-end");
+    let started = take(&target, "\r\n\r\n", "201 Created", r#"{"token": "t-1", "state": "running"}"#);
+    assert!(started.starts_with("POST /n/billing/close?callback="), "{started}");
+    server.runs_until("month-end", |runs| (runs[0]["worker_id"] == "punctual.callback").then_some(()));
+
+    let server = server.restart_with(&["--allow-private"]);
+    let about = server.json(&["run", "describe", &run]);
+    assert_eq!(
+        (&about["state"], &about["progress"]["json"]["operation_token"]),
+        (&"running".into(), &"t-1".into())
+    );
+    server.ok(&["run", "cancel", &run]);
+    let cancelled = take(&target, "\r\n\r\n", "202 Accepted", "");
+
+    assert!(cancelled.starts_with("POST /n/billing/close/cancel HTTP/1.1\r\n"), "{cancelled}");
+    let head = cancelled.to_lowercase();
+    assert!(head.contains("nexus-operation-token: t-1\r\n"), "{cancelled}");
+    assert!(head.contains(&format!("x-run: {run}\r\n")), "headers are those of the start: {cancelled}");
+    let outcome = server.runs_until("month-end", |runs| runs[0]["outcome"].as_str().map(str::to_owned));
+    assert_eq!(outcome, "cancelled");
+}
+
 #[test]
 fn a_start_is_a_request_or_a_command() {
     let server = permissive();
@@ -169,17 +254,7 @@ fn a_start_is_a_request_or_a_command() {
     let url = format!("http://{}/hook", target.local_addr().unwrap());
     server.ok(&["schedule", "create", "ping", "--manual", "--http", &url, "--method=PUT", "--body=hello"]);
     server.ok(&["schedule", "trigger", "ping"]);
-    let request = in_time(move || {
-        let (mut stream, _) = target.accept().unwrap();
-        let mut request = String::new();
-        let mut bytes = [0; 4096];
-        while !request.contains("hello") {
-            let count = stream.read(&mut bytes).unwrap();
-            request.push_str(std::str::from_utf8(&bytes[..count]).unwrap());
-        }
-        stream.write_all(b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\nconnection: close\r\n\r\n42").unwrap();
-        request
-    });
+    let request = take(&target, "hello", "200 OK", "42");
     assert!(request.starts_with("PUT /hook HTTP/1.1"), "{request}");
     let is_done = |runs: &[serde_json::Value]| {
         let run = runs.first().filter(|run| run["state"] == "closed")?;

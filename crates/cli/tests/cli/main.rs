@@ -9,11 +9,14 @@ mod server;
 mod faults;
 mod preview;
 mod readme;
+mod guides;
 mod words;
 
 mod refusals;
 mod schedules;
 mod actions;
+#[cfg(target_os = "linux")]
+mod many_calls;
 mod queues;
 mod enqueued;
 mod workers;

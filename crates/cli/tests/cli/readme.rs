@@ -77,7 +77,7 @@ fn check_live(server: &TestServer, words: &[String], expected: &str) {
 }
 
 /// Whether the lines are those expected, where `...` is any number of lines.
-fn is_alike(expected: &[String], found: &[String]) -> bool {
+pub fn is_alike(expected: &[String], found: &[String]) -> bool {
     match (expected.split_first(), found.split_first()) {
         (Some((first, rest)), _) if first == "..." => {
             (0..=found.len()).any(|count| is_alike(rest, &found[count..]))
@@ -89,7 +89,7 @@ fn is_alike(expected: &[String], found: &[String]) -> bool {
 }
 
 /// The lines without what differs from day to day: numbers, weekdays, distances, and the width of columns.
-fn masked(text: &str) -> Vec<String> {
+pub fn masked(text: &str) -> Vec<String> {
     text.trim_end()
         .lines()
         .map(|line| without_distances(line).split_whitespace().map(word).collect())

@@ -48,10 +48,15 @@ impl TestServer {
 
     /// Kills it without a word, and starts it again on the same files and port.
     pub fn restart(self) -> TestServer {
+        self.restart_with(&[])
+    }
+
+    /// The same with other settings.
+    pub fn restart_with(self, more: &[&str]) -> TestServer {
         self.process.signal(Signal::KILL);
         self.process.wait();
         let listen = self.address.strip_prefix("http://").unwrap().to_owned();
-        TestServer::start_in(self.directory, &listen, &[])
+        TestServer::start_in(self.directory, &listen, more)
     }
 
     pub fn command(&self, args: &[&str]) -> Command {
@@ -166,6 +171,10 @@ impl Process {
         let (tell, ended) = mpsc::channel();
         thread::spawn(move || tell.send(child.wait().unwrap()));
         Process { pid, stdout, stderr, ended }
+    }
+
+    pub fn id(&self) -> u32 {
+        self.pid.as_raw_nonzero().get() as u32
     }
 
     pub fn signal(&self, signal: Signal) {

@@ -3,17 +3,18 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use punctual_engine::{CALLBACK_WORKER, CallbackEnd, Directive, Pulse};
+use punctual_engine::{Directive, Pulse};
 use punctual_store::RunKey;
 
-use super::{Accepted, InFlight};
+use super::InFlight;
+use super::accepted::pass_cancels_on;
 use crate::app::App;
 
 /// The pause between two beats, so that a call that takes its time to stop is not asked without end.
 const PAUSE: Duration = Duration::from_millis(200);
 
 /// Runs that one beat names.
-const RUNS_MAX: usize = 1_000;
+pub(super) const RUNS_MAX: usize = 1_000;
 
 /// Beats for the calls of one namespace until the server stops.
 pub(super) async fn keep(app: Arc<App>, namespace: Arc<str>) {
@@ -52,43 +53,6 @@ pub(super) async fn keep(app: Arc<App>, namespace: Arc<str>) {
     }
 }
 
-/// Operations that somebody wants stopped are told so, and their runs end; those that are over are forgotten.
-async fn pass_cancels_on(app: &Arc<App>, namespace: &Arc<str>) {
-    let accepted: Vec<(RunKey, u32)> = {
-        let accepted = app.calls.accepted();
-        let ours = accepted.iter().filter(|((of, _), _)| of == namespace);
-        ours.map(|((_, run), operation)| (*run, operation.attempt)).collect()
-    };
-    for runs in accepted.chunks(RUNS_MAX) {
-        let pulses = runs.iter().map(|(run, attempt)| silent(*run, *attempt)).collect();
-        let beat = app.engine.heartbeat(namespace, CALLBACK_WORKER, pulses, Duration::ZERO).await;
-        for (answer, (_, attempt)) in beat.unwrap_or_default().into_iter().zip(runs) {
-            if matches!(answer.directive, Directive::GoOn { .. }) {
-                continue;
-            }
-            let place = (namespace.clone(), answer.run);
-            let mut accepted = app.calls.accepted();
-            let same = accepted.get(&place).is_some_and(|operation| operation.attempt == *attempt);
-            let operation = if same { accepted.remove(&place) } else { None };
-            drop(accepted);
-            let wanted = matches!(answer.directive, Directive::Cancel { .. });
-            if let Some(operation) = operation.filter(|_| wanted) {
-                tokio::spawn(cancel(app.clone(), namespace.clone(), answer.run, operation));
-            }
-        }
-    }
-}
-
-async fn cancel(app: Arc<App>, namespace: Arc<str>, run: RunKey, operation: Accepted) {
-    let Accepted { call, context, token, .. } = operation;
-    if let Err(fault) = app.calls.caller.cancel_nexus(&call, &context, &token).await {
-        tracing::warn!(%run, %fault, "an operation could not be told that its run is cancelled");
-    }
-    if let Err(error) = app.engine.callback(&namespace, run, Err(CallbackEnd::Cancelled)).await {
-        tracing::warn!(%run, %error, "a cancelled run could not be closed; it ends by itself");
-    }
-}
-
-fn silent(run: RunKey, attempt: u32) -> Pulse {
+pub(super) fn silent(run: RunKey, attempt: u32) -> Pulse {
     Pulse { run, attempt, progress: None, log: String::new() }
 }

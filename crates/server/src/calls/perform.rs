@@ -3,13 +3,14 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use jiff::SignedDuration;
+use jiff::{SignedDuration, Timestamp};
 use punctual_actions::{Call, Claim, Context, End, Form, HttpCall, NexusCall, Stopper};
 use punctual_core::Failure;
 use punctual_engine::{AttemptEnd, Claimed, EngineError, Pulse, Report};
-use punctual_store::RunKey;
+use punctual_store::record::RunBody;
+use punctual_store::{LiveRun, RunKey};
 
-use super::{ACCEPTED_MAX, Accepted, CALLBACK, InFlight};
+use super::{CALLBACK, InFlight, accepted};
 use crate::app::App;
 use crate::convert::payload;
 use crate::convert::run::log_text;
@@ -27,13 +28,9 @@ const REPORTS_MAX: u32 = 6;
 pub(super) async fn perform(app: &Arc<App>, claimed: Claimed) {
     let (run, attempt) = (claimed.live.made.run, claimed.live.attempt);
     let namespace = claimed.body.namespace.clone();
-    let mut call = match claimed.body.action.call.as_deref().map(Call::from_json) {
-        Some(Ok(call)) => call,
-        other => {
-            let message = match other {
-                Some(Err(error)) => error.to_string(),
-                _ => "the run has no call in it".to_owned(),
-            };
+    let call = match call_of(app, &claimed.live, &claimed.body) {
+        Ok(call) => call,
+        Err(message) => {
             let failure = Failure { retryable: false, ..Failure::new("invalid_call", &message) };
             return report(app, &namespace, run, attempt, AttemptEnd::Failed(failure, None)).await;
         }
@@ -43,16 +40,11 @@ pub(super) async fn perform(app: &Arc<App>, claimed: Claimed) {
         let failure = Failure { retryable: false, ..Failure::new("not_allowed", &error.to_string()) };
         return report(app, &namespace, run, attempt, AttemptEnd::Failed(failure, None)).await;
     }
-    if app.traces_calls
-        && let Call::Http(HttpCall { headers, .. }) | Call::Nexus(NexusCall { headers, .. }) = &mut call
-    {
-        headers.entry("traceparent".into()).or_insert_with(|| traceparent(start_uuid(&parts(&claimed))));
-    }
     let stopper = Stopper::new();
     let signal = stopper.signal();
     let place = (namespace.clone(), run);
     app.calls.in_flight().insert(place.clone(), InFlight { attempt, stopper });
-    let context = context(app, &claimed);
+    let context = context(app, &claimed.live, &claimed.body, claimed.deadline);
     let end = app.calls.caller.call(&call, &context, signal).await;
     {
         let mut in_flight = app.calls.in_flight();
@@ -61,17 +53,23 @@ pub(super) async fn perform(app: &Arc<App>, claimed: Claimed) {
             in_flight.remove(&place);
         }
     }
-    let operation = match (&end, call) {
-        (End::Accepted { token: Some(token), .. }, Call::Nexus(call)) => {
-            Some(Accepted { attempt, call, context, token: token.clone() })
-        }
-        _ => None,
-    };
+    let is_operation = matches!((&end, call), (End::Accepted { .. }, Call::Nexus(_)));
     record(app, &namespace, run, attempt, end).await;
-    let mut accepted = app.calls.accepted();
-    if let Some(operation) = operation.filter(|_| accepted.len() < ACCEPTED_MAX) {
-        accepted.insert(place, operation);
+    if is_operation {
+        accepted::remember(app, &namespace, run, attempt);
     }
+}
+
+/// The call of a run, with the trace that it is part of; or why there is none.
+pub(super) fn call_of(app: &App, live: &LiveRun, body: &RunBody) -> Result<Call, String> {
+    let bytes = body.action.call.as_deref().ok_or("the run has no call in it")?;
+    let mut call = Call::from_json(bytes).map_err(|error| error.to_string())?;
+    if app.has_traces()
+        && let Call::Http(HttpCall { headers, .. }) | Call::Nexus(NexusCall { headers, .. }) = &mut call
+    {
+        headers.entry("traceparent".into()).or_insert_with(|| traceparent(start_uuid(&parts(live, body))));
+    }
+    Ok(call)
 }
 
 async fn record(app: &Arc<App>, namespace: &Arc<str>, run: RunKey, attempt: u32, end: End) {
@@ -79,7 +77,7 @@ async fn record(app: &Arc<App>, namespace: &Arc<str>, run: RunKey, attempt: u32,
         End::Done { log, .. } | End::Accepted { log, .. } | End::Failed { log, .. } => log.clone(),
         End::Cancelled => String::new(),
     };
-    keep_log(app, namespace, run, attempt, &log).await;
+    let _ = keep(app, namespace, log_pulse(app, run, attempt, &log)).await;
     let end = match end {
         End::Done { result, form, .. } => AttemptEnd::Succeeded(payload::of_call(result, form)),
         End::Cancelled => AttemptEnd::Cancelled,
@@ -90,9 +88,16 @@ async fn record(app: &Arc<App>, namespace: &Arc<str>, run: RunKey, attempt: u32,
             let wait = fault.retry_after.and_then(|wait| SignedDuration::try_from(wait).ok());
             AttemptEnd::Failed(failure, wait)
         }
-        End::Accepted { .. } => {
+        End::Accepted { token, .. } => {
+            let progress = token.and_then(|token| accepted::progress(&token, attempt));
             for again in 0..REPORTS_MAX {
-                match app.engine.await_callback(run, attempt).await {
+                // The token first: who comes after a crash in between makes the attempt again, and is told it again.
+                let pulse = Pulse { run, attempt, progress: progress.clone(), log: String::new() };
+                let handed_over = match keep(app, namespace, pulse).await {
+                    Ok(()) => app.engine.await_callback(run, attempt).await,
+                    Err(error) => Err(error),
+                };
+                match handed_over {
                     Ok(_) => return,
                     Err(error) => pause(again, run, &error).await,
                 }
@@ -118,36 +123,41 @@ async fn pause(again: u32, run: RunKey, error: &EngineError) {
     tokio::time::sleep(Duration::from_millis(100 << again)).await;
 }
 
-async fn keep_log(app: &Arc<App>, namespace: &Arc<str>, run: RunKey, attempt: u32, log: &str) {
+fn log_pulse(app: &App, run: RunKey, attempt: u32, log: &str) -> Pulse {
     let line = |text: &str| punctual_api::v1::LogLine { logged_at: None, attempt, text: text.to_owned() };
     let lines: Vec<_> = log.lines().map(line).collect();
-    let Ok(log) = log_text(&lines, attempt, app.engine.now()) else { return };
-    if !log.is_empty() {
-        let pulse = Pulse { run, attempt, progress: None, log };
-        let _ = app.engine.heartbeat(namespace, &app.calls.worker, vec![pulse], Duration::ZERO).await;
+    let log = log_text(&lines, attempt, app.engine.now()).unwrap_or_default();
+    Pulse { run, attempt, progress: None, log }
+}
+
+/// Keeps what there is to keep.
+async fn keep(app: &App, namespace: &str, pulse: Pulse) -> Result<(), EngineError> {
+    if pulse.progress.is_none() && pulse.log.is_empty() {
+        return Ok(());
     }
+    app.engine.heartbeat(namespace, &app.calls.worker, vec![pulse], Duration::ZERO).await.map(drop)
 }
 
 /// What the call is told about its run.
-fn context(app: &App, claimed: &Claimed) -> Context {
-    let (made, body) = (&claimed.live.made, &claimed.body);
-    let expires = claimed.deadline.and_then(|deadline| deadline.checked_add(CALLBACK_GRACE).ok());
+pub(super) fn context(app: &App, live: &LiveRun, body: &RunBody, deadline: Option<Timestamp>) -> Context {
+    let made = &live.made;
+    let expires = deadline.and_then(|deadline| deadline.checked_add(CALLBACK_GRACE).ok());
     let expires = expires.or_else(|| app.engine.now().checked_add(CALLBACK_TIME).ok());
     let token = app.calls.signer.sign(&Claim {
         purpose: CALLBACK.into(),
         namespace: body.namespace.to_string(),
         run: made.run.0,
-        expires: expires.map_or(i64::MAX, jiff::Timestamp::as_second),
+        expires: expires.map_or(i64::MAX, Timestamp::as_second),
     });
     Context {
         namespace: body.namespace.to_string(),
         schedule_id: body.schedule.to_string(),
         run_id: made.run.to_string(),
         // The same for every attempt of one start: its schedule's incarnation, its nominal time, who asked.
-        idempotency_key: start_uuid(&parts(claimed)).to_string(),
+        idempotency_key: start_uuid(&parts(live, body)).to_string(),
         nominal_time: made.origin.map(|(_, start)| start.nominal_time().to_string()),
         due_time: made.due_time.to_string(),
-        attempt: claimed.live.attempt,
+        attempt: live.attempt,
         input: payload::plain(&body.action.input),
         last_result: body.last.result.as_deref().and_then(payload::plain),
         callback_url: Some(format!("{}/v1/callbacks/{token}", app.calls.base)),
@@ -155,7 +165,6 @@ fn context(app: &App, claimed: &Claimed) -> Context {
     }
 }
 
-fn parts(claimed: &Claimed) -> RunParts<'_> {
-    let (namespace, schedule) = (&*claimed.body.namespace, &*claimed.body.schedule);
-    RunParts { made: &claimed.live.made, namespace, schedule }
+fn parts<'a>(live: &'a LiveRun, body: &'a RunBody) -> RunParts<'a> {
+    RunParts { made: &live.made, namespace: &body.namespace, schedule: &body.schedule }
 }

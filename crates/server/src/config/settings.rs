@@ -115,16 +115,16 @@ settings! {
         "Allows schedules to start commands on this machine, as the user of the server. Whoever may create schedules may then do anything.",
         read_flag, ToString::to_string;
     allow_private: "`true` or `false`",
-        "Allows calls to private, link-local and loopback addresses. Without it nobody can make the server reach into its own network.",
+        "Allows calls to private and loopback addresses; link-local ones, where clouds keep credentials, only by `allow_networks`. Without it nobody can make the server reach into its own network.",
         read_flag, ToString::to_string;
     allow_networks: "networks such as `10.0.0.0/8,192.168.1.7/32`, or nothing",
-        "Private networks that calls may go to.",
+        "Networks that calls may go to although they are not public.",
         read_networks, show_networks;
     callback_url: "a URL such as https://punctual.example.com, or nothing",
         "Where callbacks are sent, as others reach this server. Nothing means the address that it listens on.",
         read_url, Clone::clone;
     otlp_endpoint: "a URL such as http://127.0.0.1:4318, or nothing",
-        "Where traces go, one for each scheduled run: an OpenTelemetry collector that takes OTLP over plain HTTP.",
+        "Where traces go, one for each run: an OpenTelemetry collector that takes OTLP over plain HTTP.",
         read_plain_url, Clone::clone;
     calls_max: "a number from 1 to 100000",
         "Outside calls in flight at a time, so that memory is bounded.",

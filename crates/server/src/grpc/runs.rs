@@ -11,6 +11,7 @@ use crate::convert::page::{self, List};
 use crate::convert::queue::order;
 use crate::convert::run::{described, filter, listed, log_lines, run_key};
 use crate::status::Fault;
+use crate::traces::PlainNews;
 
 pub(crate) async fn list(app: &App, asked: v1::ListRunsRequest) -> Result<v1::ListRunsResponse, Fault> {
     let given = |text: &str| (!text.is_empty()).then(|| text.into());
@@ -59,8 +60,10 @@ pub(crate) async fn enqueue(app: &App, asked: v1::EnqueueRequest) -> Result<v1::
     }
     let request = (!asked.request_id.is_empty()).then(|| asked.request_id.as_str().into());
     let made = app.engine.enqueue(namespace(&asked.namespace), &asked.queue, orders, request).await;
-    let runs = made.map_err(addressed)?.into_iter();
-    let runs = runs.map(|run| v1::EnqueuedRun { run_id: run.run.to_string(), existing: run.existing });
+    let made = made.map_err(addressed)?;
+    app.tell_traces(made.iter().map(|made| PlainNews::Open(made.run)));
+    let runs =
+        made.into_iter().map(|run| v1::EnqueuedRun { run_id: run.run.to_string(), existing: run.existing });
     Ok(v1::EnqueueResponse { runs: runs.collect() })
 }
 

@@ -5,7 +5,7 @@ use std::time::Duration;
 use futures_util::future::try_join_all;
 use jiff::SignedDuration;
 use punctual_api::v1;
-use punctual_engine::{Pulse, Report};
+use punctual_engine::{Pulse, Recorded, Report};
 
 use super::queues::addressed;
 use crate::app::{App, namespace};
@@ -15,6 +15,7 @@ use crate::convert::run::{claimed, directive, end, log_text, report, run_key};
 use crate::convert::time::length;
 use crate::limits::{CLAIM_LEASE_MAX, CLAIM_LEASE_MIN, CLAIM_WAIT_MAX, REPORTS_MAX};
 use crate::status::{Fault, STOPPING};
+use crate::traces::PlainNews;
 
 /// How long a claim that is being written may take when the server stops: its runs would wait for their lease.
 const CLAIM_GRACE: Duration = Duration::from_millis(100);
@@ -38,7 +39,10 @@ pub(crate) async fn claim(app: &App, asked: v1::ClaimRequest) -> Result<v1::Clai
         taken = &mut taken => taken,
         () = app.stop() => tokio::time::timeout(CLAIM_GRACE, taken).await.unwrap_or_else(|_| Ok(Vec::new())),
     };
-    Ok(v1::ClaimResponse { runs: taken.map_err(addressed)?.iter().map(claimed).collect() })
+    let taken = taken.map_err(addressed)?;
+    let plain = taken.iter().filter(|taken| taken.live.made.origin.is_none());
+    app.tell_traces(plain.map(|taken| PlainNews::Open(taken.live.made.run)));
+    Ok(v1::ClaimResponse { runs: taken.iter().map(claimed).collect() })
 }
 
 pub(crate) async fn heartbeat(
@@ -93,7 +97,9 @@ pub(crate) async fn complete(app: &App, asked: v1::CompleteRequest) -> Result<v1
     }
     let recorded = reports.into_iter().map(|done| async move {
         let run = done.run;
-        app.engine.report(done).await.map(|recorded| report(run, recorded))
+        let recorded = app.engine.report(done).await?;
+        app.tell_traces((recorded == Recorded::Closed).then_some(PlainNews::Over(run)));
+        Ok::<_, Fault>(report(run, recorded))
     });
     Ok(v1::CompleteResponse { runs: try_join_all(recorded).await? })
 }

@@ -33,7 +33,10 @@ impl Bed {
     }
 
     pub async fn with(config: Config) -> Bed {
-        let server = Server::start(config).await.unwrap();
+        Bed::of(Server::start(config).await.unwrap()).await
+    }
+
+    pub async fn of(server: Server) -> Bed {
         let address = server.address();
         let (stop, stopped) = oneshot::channel();
         let done = tokio::spawn(server.run(async { drop(stopped.await) }));

@@ -20,7 +20,7 @@ pub struct Got {
 }
 
 impl Got {
-    fn header(&self, name: &str) -> String {
+    pub fn header(&self, name: &str) -> String {
         let lines = self.head.lines().filter_map(|line| line.split_once(": "));
         lines
             .filter(|(found, _)| found.eq_ignore_ascii_case(name))
@@ -39,7 +39,10 @@ pub struct Target {
 
 impl Target {
     pub async fn answering(answers: &[&str]) -> Target {
-        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        Target::on(TcpListener::bind("127.0.0.1:0").await.unwrap(), answers)
+    }
+
+    pub fn on(listener: TcpListener, answers: &[&str]) -> Target {
         let address = listener.local_addr().unwrap();
         let answers: Vec<String> = answers.iter().map(ToString::to_string).collect();
         let (got, (sender, news)) = (Arc::new(Mutex::new(Vec::new())), mpsc::unbounded_channel());
@@ -92,7 +95,7 @@ impl Target {
         Target { address, got, news }
     }
 
-    fn got(&self) -> Vec<Got> {
+    pub fn got(&self) -> Vec<Got> {
         self.got.lock().unwrap().clone()
     }
 }
@@ -104,14 +107,14 @@ pub fn answer(status: &str, headers: &str, body: &str) -> String {
     )
 }
 
-fn open() -> Config {
+pub fn open() -> Config {
     let mut config = config();
     config.allow_private = true;
     config.allow_commands = true;
     config
 }
 
-async fn create(bed: &mut Bed, id: &str, action: &str) {
+pub async fn create(bed: &mut Bed, id: &str, action: &str) {
     let asked = v1::CreateScheduleRequest {
         schedule_id: id.into(),
         schedule: Some(json::from_json(format!("{{ \"action\": {action} }}").as_bytes()).unwrap()),

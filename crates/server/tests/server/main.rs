@@ -7,6 +7,7 @@ mod verbs;
 mod watching;
 mod workers;
 mod calls;
+mod outage;
 mod queues;
 mod operate;
 mod storm_of_words;

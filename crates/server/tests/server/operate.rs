@@ -3,7 +3,7 @@
 use punctual_api::v1;
 use punctual_api::v1::health::Word;
 
-use crate::bed::{Bed, config, on_file};
+use crate::bed::{Bed, config, on_file, result};
 use crate::calls::{Target, answer};
 use crate::http::send;
 
@@ -86,15 +86,63 @@ async fn a_scheduled_run_becomes_one_trace() {
     )
     .await;
 
-    let got = collector.news.recv().await.unwrap();
+    let spans = spans(&mut collector).await;
 
-    assert!(got.head.starts_with("POST /v1/traces "), "{}", got.head);
-    let sent: serde_json::Value = serde_json::from_str(&got.body).unwrap();
-    let spans = sent["resourceSpans"][0]["scopeSpans"][0]["spans"].as_array().unwrap();
-    let names: Vec<&str> = spans.iter().map(|span| span["name"].as_str().unwrap()).collect();
-    assert_eq!(names, ["occurrence", "start", "wait", "attempt"]);
-    assert!(spans.iter().all(|span| span["traceId"] == spans[0]["traceId"]));
+    assert_eq!(names(&spans), ["occurrence", "start", "wait", "attempt"]);
     assert!(spans[1..].iter().all(|span| span["parentSpanId"] == spans[0]["spanId"]));
     assert_eq!(spans[3]["status"]["code"], 2);
     bed.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_run_without_a_schedule_becomes_one_trace_whoever_ends_it() {
+    let mut collector = Target::answering(&[&answer("200 OK", "", "{}")]).await;
+    let mut config = config();
+    config.otlp_endpoint = format!("http://{}", collector.address);
+    let mut bed = Bed::with(config).await;
+    bed.queue().await;
+    let enqueue = || v1::EnqueueRequest {
+        queue: "work".into(),
+        runs: vec![v1::RunOrder { handler: "h".into(), ..Default::default() }],
+        ..Default::default()
+    };
+    bed.client.runs.enqueue(enqueue()).await.unwrap();
+    let run = bed.claim().await;
+    bed.complete(&run, result(r#"{ "json": 7 }"#)).await;
+
+    let done = spans(&mut collector).await;
+
+    assert_eq!(names(&done), ["run", "wait", "attempt"]);
+    assert!(done[1..].iter().all(|span| span["parentSpanId"] == done[0]["spanId"]));
+    let about = |spans: &[serde_json::Value], key: &str| {
+        let of = spans[0]["attributes"].as_array().unwrap().iter().find(|attribute| attribute["key"] == key);
+        of.map(|attribute| attribute["value"]["stringValue"].as_str().unwrap().to_owned())
+    };
+    assert_eq!(about(&done, "punctual.run_id"), Some(run.run_id));
+    assert_eq!(about(&done, "punctual.schedule_id"), None, "it has none");
+
+    // No worker ever had this one.
+    let made = bed.client.runs.enqueue(enqueue()).await.unwrap().into_inner().runs.remove(0);
+    let asked = v1::TerminateRunRequest { run_id: made.run_id.clone(), ..Default::default() };
+    bed.client.runs.terminate(asked).await.unwrap();
+    let ended = spans(&mut collector).await;
+    assert_eq!(names(&ended), ["run"]);
+    assert_eq!(about(&ended, "punctual.outcome").as_deref(), Some("terminated"));
+    assert_eq!(about(&ended, "punctual.run_id"), Some(made.run_id));
+    bed.stop().await;
+    assert_eq!(collector.got().len(), 2, "each was sent once");
+}
+
+/// The spans of the next trace.
+async fn spans(collector: &mut Target) -> Vec<serde_json::Value> {
+    let got = collector.news.recv().await.unwrap();
+    assert!(got.head.starts_with("POST /v1/traces "), "{}", got.head);
+    let sent: serde_json::Value = serde_json::from_str(&got.body).unwrap();
+    let spans = sent["resourceSpans"][0]["scopeSpans"][0]["spans"].as_array().unwrap();
+    assert!(spans.iter().all(|span| span["traceId"] == spans[0]["traceId"]));
+    spans.clone()
+}
+
+fn names(spans: &[serde_json::Value]) -> Vec<&str> {
+    spans.iter().map(|span| span["name"].as_str().unwrap()).collect()
 }

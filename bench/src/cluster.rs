@@ -1,7 +1,12 @@
 //! Nodes on one PostgreSQL, beside what that PostgreSQL can do with the same rows in the same run.
 
 mod ceiling;
-mod database;
+pub mod database;
+mod dbos;
+mod failover;
+mod herd;
+mod idle;
+mod snapshot;
 mod steady;
 
 use anyhow::{Context, Result};
@@ -15,6 +20,25 @@ pub fn run(only: Option<&str>) -> Result<()> {
         let ceiling = ceiling::measure(&url).await?;
         if wanted("steady") {
             steady::measure(&url, ceiling).await?;
+        }
+        if wanted("transactions") {
+            steady::transactions_by_nodes(&url).await?;
+        }
+        if wanted("herd") {
+            herd::measure(&url, ceiling).await?;
+        }
+        if wanted("failover") {
+            failover::measure(&url).await?;
+        }
+        if wanted("idle") {
+            idle::measure(&url).await?;
+        }
+        if wanted("dbos") {
+            dbos::measure(&url).await?;
+        }
+        // It takes ten minutes each, so only who asks for it gets it.
+        if only == Some("snapshot") {
+            snapshot::measure(&url).await?;
         }
         Ok(())
     })

@@ -17,6 +17,11 @@ pub fn run(only: Option<&str>) -> Result<()> {
     if wanted(plan::OURS) {
         contenders.push(Box::new(Punctual::start()?));
     }
+    if wanted(plan::OURS_ON_POSTGRES)
+        && let Ok(url) = std::env::var("PUNCTUAL_BENCH_POSTGRES")
+    {
+        contenders.push(Box::new(Punctual::start_on(&url)?));
+    }
     for name in plan::PEERS.into_iter().filter(|name| wanted(name)) {
         match Peer::start(name) {
             Ok(peer) => contenders.push(Box::new(peer)),

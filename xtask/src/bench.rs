@@ -4,9 +4,10 @@ use std::process::Command;
 
 use anyhow::Result;
 
+use punctual_testkit::Postgres;
+
 use crate::node::node;
 use crate::run::{self, cargo, python, root};
-use punctual_testkit::Postgres;
 
 /// The queues that we measure beside ours.
 const QUEUES: [&str; 2] = ["pg-boss@12.35.0", "graphile-worker@0.18.0"];
@@ -38,6 +39,10 @@ pub fn run(names: &[&str]) -> Result<()> {
         ["cluster", ..] => {
             let postgres = Postgres::start()?;
             command.env("PUNCTUAL_BENCH_POSTGRES", postgres.url());
+            match python("bench-dbos", &["dbos==3.3.0"]) {
+                Ok(python) => _ = command.env("PUNCTUAL_BENCH_DBOS", python),
+                Err(error) => eprintln!("note: no DBOS to measure against: {error:#}"),
+            }
             Some(postgres)
         }
         _ => None,

@@ -49,6 +49,19 @@ pub async fn measure(url: &str, ceiling: f64) -> Result<()> {
     Ok(())
 }
 
+/// What the database does for one start, with ever more nodes at the same load.
+pub async fn transactions_by_nodes(url: &str) -> Result<()> {
+    println!("transactions for each start at 10,000 starts/s, by nodes:");
+    for count in [1, 3, 8] {
+        let seen = run(url, count, 10_000, false, Duration::from_secs(10)).await?;
+        println!(
+            "  {count} nodes: {:.4} transactions a start ({:.0} started/s, lateness p99 {:.1} ms)",
+            seen.transactions, seen.starts, seen.lateness[1]
+        );
+    }
+    Ok(())
+}
+
 async fn run(url: &str, count: usize, load: usize, with_worker: bool, length: Duration) -> Result<Seen> {
     let database = create_database(url, "bench_steady").await?;
     let client = connect(url).await?;

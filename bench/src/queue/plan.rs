@@ -7,6 +7,9 @@ use anyhow::Result;
 /// The name of our own side.
 pub const OURS: &str = "punctual";
 
+/// The same, on the PostgreSQL that the peers use.
+pub const OURS_ON_POSTGRES: &str = "punctual-postgres";
+
 /// Those that we measure beside it: npm packages on one PostgreSQL.
 pub const PEERS: [&str; 2] = ["pg-boss", "graphile-worker"];
 

@@ -1,4 +1,4 @@
-//! Our own side: an engine on a SQLite file in this process, every answer durable.
+//! Our own side: an engine in this process, on a SQLite file or on the PostgreSQL of the peers, every answer durable.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -8,14 +8,14 @@ use anyhow::{Result, ensure};
 use futures_util::future::join_all;
 use punctual_core::RunAction;
 use punctual_engine::{AttemptEnd, Engine, EngineConfig, OnDuplicate, Report, RunOrder, SystemClock};
-use punctual_store::QueueSettings;
+use punctual_store::{QueueSettings, Store};
 use punctual_store_sqlite::{Options, Sqlite};
 use tempfile::TempDir;
 use tokio::runtime::Runtime;
 
 use super::plan::{
     CELL_LENGTH, CELL_RUNS_MIN, Cell, Contender, LOAD_BATCH_MAX, LOAD_LENGTH, LOAD_SENDERS_MAX, Latency,
-    Load, OURS, Throughput, UNDER_WAY_MAX,
+    Load, OURS, OURS_ON_POSTGRES, Throughput, UNDER_WAY_MAX,
 };
 
 /// How long one claim waits.
@@ -28,7 +28,8 @@ const LOAD_WORKERS: u64 = 2;
 pub struct Punctual {
     runtime: Runtime,
     engine: Engine,
-    _folder: TempDir,
+    name: &'static str,
+    _folder: Option<TempDir>,
 }
 
 impl Punctual {
@@ -36,14 +37,26 @@ impl Punctual {
         let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
         let folder = tempfile::tempdir()?;
         let store = Sqlite::open(folder.path().join("queue.db"), Options::default())?;
-        let engine = runtime.block_on(async {
-            let engine =
-                Engine::start(Arc::new(store), Arc::new(SystemClock), EngineConfig::default()).await?;
-            engine.create_queue("default", "q", QueueSettings::default()).await?;
-            anyhow::Ok(engine)
-        })?;
-        Ok(Punctual { runtime, engine, _folder: folder })
+        let engine = runtime.block_on(start(Arc::new(store)))?;
+        Ok(Punctual { runtime, engine, name: OURS, _folder: Some(folder) })
     }
+
+    /// The same on PostgreSQL.
+    pub fn start_on(url: &str) -> Result<Punctual> {
+        let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
+        let engine = runtime.block_on(async {
+            let url = crate::cluster::database::create(url, "bench_queue").await?;
+            let options = punctual_store_postgres::Options::new(url);
+            start(Arc::new(punctual_store_postgres::Postgres::open(options).await?)).await
+        })?;
+        Ok(Punctual { runtime, engine, name: OURS_ON_POSTGRES, _folder: None })
+    }
+}
+
+async fn start(store: Arc<dyn Store>) -> Result<Engine> {
+    let engine = Engine::start(store, Arc::new(SystemClock), EngineConfig::default()).await?;
+    engine.create_queue("default", "q", QueueSettings::default()).await?;
+    Ok(engine)
 }
 
 /// What producers and workers of one measurement share.
@@ -75,7 +88,7 @@ fn orders(count: u64) -> Vec<RunOrder> {
 
 impl Contender for Punctual {
     fn name(&self) -> &str {
-        OURS
+        self.name
     }
 
     fn throughput(&mut self, cell: Cell) -> Result<Throughput> {

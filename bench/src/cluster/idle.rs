@@ -1,0 +1,35 @@
+//! Nothing is due: what a hundred thousand schedules cost the database.
+
+use std::time::{Duration, Instant};
+
+use anyhow::Result;
+use jiff::{SignedDuration, Timestamp};
+use punctual_core::Policies;
+use punctual_spec::Spec;
+
+use super::database::{connect, create as create_database, nodes, transactions};
+use crate::embedded::node::{create, schedule};
+
+const SCHEDULES: usize = 100_000;
+
+/// Transactions per second and node.
+pub async fn measure(url: &str) -> Result<()> {
+    let client = connect(url).await?;
+    for (count, schedules) in [(1, 0), (1, SCHEDULES), (3, SCHEDULES)] {
+        let database = create_database(url, "bench_idle").await?;
+        let engines = nodes(&database, count).await?;
+        let due = Timestamp::now() + SignedDuration::from_hours(24);
+        create(&engines[0], schedules, |index| schedule(index, Spec::new().at(due), Policies::default()))
+            .await?;
+        tokio::time::sleep(Duration::from_secs(8)).await;
+        let (before, begun) = (transactions(&client, "bench_idle").await?, Instant::now());
+        tokio::time::sleep(Duration::from_secs(30)).await;
+        let worked = transactions(&client, "bench_idle").await? - before;
+        let rate = worked as f64 / begun.elapsed().as_secs_f64() / count as f64;
+        println!("idle, {schedules} schedules, {count} nodes: {rate:.2} transactions/s for each node");
+        for engine in engines {
+            engine.stop(Duration::from_secs(20)).await;
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,72 @@
+//! Half of the load while somebody holds a snapshot open: dead rows cannot be removed, and throughput must not suffer.
+
+use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
+
+use anyhow::Result;
+use jiff::SignedDuration;
+
+use super::database::{connect, create as create_database, nodes};
+use crate::embedded::node::{Worker, allow_all, create, every, schedule};
+
+/// Schedules every second: about half of what two cores carry with a worker.
+const LOAD: usize = 5_000;
+
+const MINUTES: u64 = 10;
+
+/// Starts and completions by the minute, with and without a snapshot, and how large the tables become.
+pub async fn measure(url: &str) -> Result<()> {
+    for held in [false, true] {
+        let database = create_database(url, "bench_snapshot").await?;
+        let engines = nodes(&database, 1).await?;
+        create(&engines[0], LOAD, |index| {
+            let spec = every(SignedDuration::from_secs(1), SignedDuration::ZERO)
+                .jitter(SignedDuration::from_millis(999));
+            schedule(index, spec, allow_all())
+        })
+        .await?;
+        let worker = Worker::start(&engines[0]);
+        let holder = connect(&database).await?;
+        if held {
+            holder
+                .batch_execute("BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT count(*) FROM pg_class")
+                .await?;
+        }
+        let watcher = connect(&database).await?;
+        println!(
+            "{LOAD} schedules every second, a worker, a snapshot is {}:",
+            if held { "held open" } else { "not held" }
+        );
+        for minute in 1..=MINUTES {
+            let (started, completed) =
+                (engines[0].metrics().started(), worker.completed.load(Ordering::Relaxed));
+            let (begun, late) = (Instant::now(), engines[0].metrics().lateness.snapshot());
+            tokio::time::sleep(Duration::from_secs(60)).await;
+            let seconds = begun.elapsed().as_secs_f64();
+            let late = engines[0].metrics().lateness.since(&late).quantile(0.99) * 1_000.0;
+            let rate = |before: u64, now: u64| (now - before) as f64 / seconds;
+            let sizes = watcher
+                .query_one(
+                    "SELECT pg_total_relation_size('punctual.state'), pg_total_relation_size('punctual.run_live'),
+                        (SELECT sum(pg_total_relation_size(inhrelid))::bigint FROM pg_inherits
+                         WHERE inhparent = 'punctual.run_closed'::regclass)",
+                    &[],
+                )
+                .await?;
+            let size = |column: usize| sizes.get::<_, i64>(column) as f64 / 1e6;
+            println!(
+                "  minute {minute:>2}: {:>6.0} started/s, {:>6.0} completed/s, lateness p99 {late:.1} ms; state {:.0} MB, live {:.0} MB, closed {:.0} MB",
+                rate(started, engines[0].metrics().started()),
+                rate(completed, worker.completed.load(Ordering::Relaxed)),
+                size(0),
+                size(1),
+                size(2)
+            );
+        }
+        worker.stop().await;
+        for engine in engines {
+            engine.stop(Duration::from_secs(20)).await;
+        }
+    }
+    Ok(())
+}

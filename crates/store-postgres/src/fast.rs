@@ -1,7 +1,8 @@
 //! Units that meet nobody: each kind of change is one statement over arrays, all of them on their way at once.
 //!
-//! Every statement says which rows it changed. If one is missing, somebody was faster, or the unit is more involved than it
-//! looked: then nothing is written, and the caller writes that unit in the careful way.
+//! Every statement says how many rows it changed. If one is missing, somebody was faster, or a unit is more involved than it
+//! looked: then nothing is written, and the same is tried once more with statements that tell which rows they changed. The
+//! caller writes the units that are missing in the careful way.
 
 mod columns;
 mod touched;
@@ -19,8 +20,8 @@ use crate::fresh::Fresh;
 use crate::news;
 use crate::queues::Queues;
 use crate::session::Session;
-use columns::Columns;
 pub(crate) use columns::NEW_VIEW;
+use columns::{Columns, Wants};
 pub(crate) use touched::Touched;
 
 /// What became of it.
@@ -31,6 +32,8 @@ pub(crate) enum Written {
     Nothing { moved: BTreeSet<usize> },
     /// Nothing was written: what is remembered of queues is old.
     QueuesChanged,
+    /// Nothing was written, since somebody was met; it is not known whom. Telling statements will tell.
+    Unclear,
 }
 
 /// Whether a unit can be written without looking first.
@@ -70,7 +73,15 @@ pub(crate) fn is_ordered(units: &[Unit]) -> bool {
 type Wanted = BTreeMap<i64, usize>;
 
 /// A statement on its way.
-type Sent<'a> = Pin<Box<dyn Future<Output = Result<Vec<Row>, Fault>> + Send + 'a>>;
+type Sent<'a> = Pin<Box<dyn Future<Output = Result<Said, Fault>> + Send + 'a>>;
+
+/// What it answered.
+enum Said {
+    /// These rows.
+    Rows(Vec<Row>),
+    /// It changed so many.
+    Changed(u64),
+}
 
 /// Writes units and claims in one transaction, or nothing at all.
 pub(crate) async fn write(
@@ -78,21 +89,38 @@ pub(crate) async fn write(
     queues: &Queues,
     units: &[(&Unit, Keeper)],
     claims: &[&Claim],
+    telling: bool,
 ) -> Result<Written, Fault> {
     let columns = Columns::collect(units, claims, queues);
-    let params = columns.statements();
+    let params = columns.statements(telling);
     let mut sent: Vec<Sent<'_>> = Vec::new();
-    sent.push(Box::pin(async { session.run("BEGIN").await.map(|()| Vec::new()) }));
+    sent.push(Box::pin(async { session.run("BEGIN").await.map(|()| Said::Changed(0)) }));
     for statement in &params {
         let values: Vec<_> = statement.values.iter().map(|value| &**value as _).collect();
-        sent.push(Box::pin(async move { session.query(statement.sql, &values).await }));
+        sent.push(Box::pin(async move {
+            match statement.wanted {
+                Wants::Changed(_) => Ok(Said::Changed(session.execute(statement.sql, &values).await?)),
+                _ => Ok(Said::Rows(session.query(statement.sql, &values).await?)),
+            }
+        }));
     }
     for claim in claims {
-        sent.push(Box::pin(claim_ready(session, claim, claim.runs_max, false)));
+        sent.push(Box::pin(async {
+            Ok(Said::Rows(claim_ready(session, claim, claim.runs_max, false).await?))
+        }));
     }
-    let answers: Result<Vec<Vec<Row>>, Fault> = join_all(sent).await.into_iter().collect();
+    let mut answers = join_all(sent).await;
+    // What went wrong first says why; the rest only says that something did. Statements that had to be prepared come late.
+    if let Some(cause) =
+        answers.iter().position(|said| said.as_ref().is_err_and(|fault| !fault.is_consequence()))
+    {
+        answers.swap(0, cause);
+    }
+    let answers: Result<Vec<Said>, Fault> = answers.into_iter().collect();
     let judged = match answers {
         Ok(answers) => judge(&columns, &params, &answers),
+        // A key that is there already: only statements that tell can say which.
+        Err(fault) if !telling && fault.is_duplicate() => Ok(Written::Unclear),
         Err(fault) => Err(fault),
     };
     match judged {
@@ -111,28 +139,34 @@ pub(crate) async fn write(
 fn judge(
     columns: &Columns<'_>,
     statements: &[columns::Statement<'_>],
-    answers: &[Vec<Row>],
+    answers: &[Said],
 ) -> Result<Written, Fault> {
     // The first answer is that of BEGIN.
     let (of_statements, of_claims) = answers[1..].split_at(statements.len());
     let mut moved = BTreeSet::new();
-    for (statement, rows) in statements.iter().zip(of_statements) {
+    for (statement, said) in statements.iter().zip(of_statements) {
+        let rows = match (said, &statement.wanted) {
+            (Said::Changed(count), Wants::Changed(wanted)) if count == wanted => continue,
+            (Said::Changed(_), _) => return Ok(Written::Unclear),
+            (Said::Rows(rows), _) => rows,
+        };
         match &statement.wanted {
-            columns::Wants::Nothing => {}
-            columns::Wants::Rows(wanted) => {
+            Wants::Changed(_) => {}
+            Wants::Nothing => {}
+            Wants::Rows(wanted) => {
                 let found: BTreeSet<i64> = rows.iter().map(|row| row.get(0)).collect();
                 moved.extend(wanted.iter().filter(|(key, _)| !found.contains(key)).map(|(_, unit)| *unit));
             }
-            columns::Wants::NoRows(unwanted) => {
+            Wants::NoRows(unwanted) => {
                 let found = rows.iter().filter_map(|row| unwanted.get(&row.get::<_, i64>(0)));
                 moved.extend(found.copied());
             }
-            columns::Wants::Count(count, units) => {
+            Wants::Count(count, units) => {
                 if rows.len() != *count {
                     moved.extend(units.iter().copied());
                 }
             }
-            columns::Wants::Epochs(wanted) => {
+            Wants::Epochs(wanted) => {
                 let epoch = |shard: i32| rows.iter().find(|row| row.get::<_, i32>(0) == shard);
                 for (shard, believed, unit) in wanted {
                     let found = epoch(*shard).map_or(0, |row| row.get::<_, i64>(1));
@@ -141,7 +175,7 @@ fn judge(
                     }
                 }
             }
-            columns::Wants::Versions(wanted) => {
+            Wants::Versions(wanted) => {
                 let version = |queue: i64| rows.iter().find(|row| row.get::<_, i64>(0) == queue);
                 for (queue, remembered) in wanted {
                     if version(*queue).map(|row| row.get::<_, i64>(1)) != *remembered {
@@ -154,7 +188,10 @@ fn judge(
     if !moved.is_empty() {
         return Ok(Written::Nothing { moved });
     }
-    let taken = of_claims.iter().zip(&columns.claims).map(|(rows, claim)| claim.taken(rows));
+    let taken = of_claims.iter().zip(&columns.claims).map(|(said, claim)| match said {
+        Said::Rows(rows) => claim.taken(rows),
+        Said::Changed(_) => Ok(Taken::default()),
+    });
     Ok(Written::All(taken.collect::<Result<_, _>>()?))
 }
 

@@ -35,6 +35,18 @@ impl Fault {
         error.code().is_some_and(|code| passing.contains(code))
     }
 
+    /// Whether it only says that something else went wrong before.
+    pub(crate) fn is_consequence(&self) -> bool {
+        let Fault::Database(error) = self else { return false };
+        error.code() == Some(&SqlState::IN_FAILED_SQL_TRANSACTION)
+    }
+
+    /// Whether something was to be made that is there already.
+    pub(crate) fn is_duplicate(&self) -> bool {
+        let Fault::Database(error) = self else { return false };
+        error.code() == Some(&SqlState::UNIQUE_VIOLATION)
+    }
+
     /// Whether the connection is of no use any more, or leads to a server that does not take writes.
     pub(crate) fn is_connection_lost(&self) -> bool {
         let Fault::Database(error) = self else { return false };

@@ -233,7 +233,7 @@ async fn write_fast(
     claims: &mut Vec<(Claim, Waiter<Taken>)>,
     deferred: &mut HashSet<Place>,
 ) -> Result<(), Fault> {
-    let mut tries = 0;
+    let (mut tries, mut telling) = (0, false);
     loop {
         let places = batches
             .iter()
@@ -248,7 +248,7 @@ async fn write_fast(
         if units.is_empty() && wanted.is_empty() {
             return Ok(());
         }
-        match fast::write(session, queues, &units, &wanted).await {
+        match fast::write(session, queues, &units, &wanted, telling).await {
             Ok(Written::All(taken)) => {
                 for (batch, place) in places {
                     batches[batch].answers[place] = Some(Ok(()));
@@ -259,6 +259,7 @@ async fn write_fast(
                 return Ok(());
             }
             Ok(Written::Nothing { moved }) => deferred.extend(moved.into_iter().map(|unit| places[unit])),
+            Ok(Written::Unclear) => telling = true,
             Ok(Written::QueuesChanged) => {
                 queues.refresh(session).await?;
                 for place in &places {
@@ -276,7 +277,7 @@ async fn write_fast(
             Err(fault) => return Err(fault),
         }
         tries += 1;
-        if tries > TRIES_MAX {
+        if tries > 2 * TRIES_MAX {
             deferred.extend(places);
         }
     }

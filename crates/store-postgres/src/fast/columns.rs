@@ -35,6 +35,8 @@ pub(super) struct Statement<'a> {
 pub(super) enum Wants {
     /// Anything.
     Nothing,
+    /// So many rows were changed.
+    Changed(u64),
     /// A row for each of these keys; the unit of one that is missing has met somebody.
     Rows(Wanted),
     /// No row for any of these keys.
@@ -144,14 +146,14 @@ impl<'a> Columns<'a> {
     }
 
     /// The statements, those that have something to do.
-    pub(super) fn statements(&self) -> Vec<Statement<'a>> {
+    pub(super) fn statements(&self, telling: bool) -> Vec<Statement<'a>> {
         let mut list = Vec::new();
         self.fence(&mut list);
-        self.trees(&mut list);
+        self.trees(telling, &mut list);
         self.parts(&mut list);
         self.new_trees(&mut list);
-        self.runs(&mut list);
-        self.changes(&mut list);
+        self.runs(telling, &mut list);
+        self.changes(telling, &mut list);
         for payload in &self.told {
             list.push(statement(
                 "SELECT pg_notify('punctual', $1)",
@@ -177,6 +179,11 @@ impl<'a> Columns<'a> {
             list.push(statement(sql, Wants::Versions(self.versions.clone()), values![queues]));
         }
     }
+}
+
+/// What is wanted of rows with keys: only their number, unless it is to be told which were changed.
+fn rows(wanted: Wanted, telling: bool) -> Wants {
+    if telling { Wants::Rows(wanted) } else { Wants::Changed(wanted.len() as u64) }
 }
 
 fn statement<'a>(

@@ -4,11 +4,58 @@ use punctual_core::Outcome;
 use punctual_store::{Closing, Keeper, NewRun};
 use tokio_postgres::types::ToSql;
 
-use super::{Columns, Statement, Wants, statement, values};
+use super::{Columns, Statement, Wants, rows, statement, values};
 use crate::value::{self, time};
 
+/// Runs without limits: every value that is handed over costs something, and most have none of the others.
+macro_rules! insert_plain {
+    () => {
+        "INSERT INTO punctual.run_live
+        (run, queue, tree, nominal_ms, request, rank, due_time, created_at, keeper, body,
+        attempt, state, stop, priority, keyed, limited, key)
+    SELECT *, 0, 0, 0, 0, false, false, ''::bytea
+    FROM unnest($1::bigint[], $2::bigint[], $3::bigint[], $4::bigint[], $5::bigint[], $6::bigint[], $7::bigint[],
+        $8::bigint[], $9::bigint[], $10::bytea[])"
+    };
+}
+
+/// Runs with a priority, a key, a deduplication id, or for later.
+macro_rules! insert_other {
+    () => {
+        "INSERT INTO punctual.run_live
+        (run, queue, tree, nominal_ms, request, rank, due_time, created_at, keeper, body, not_before, priority, key, dedup,
+        since, state, attempt, stop, keyed, limited)
+    SELECT *, not_before, CASE WHEN not_before IS NULL THEN 0 ELSE 1 END, 0, 0, false, false
+    FROM unnest($1::bigint[], $2::bigint[], $3::bigint[], $4::bigint[], $5::bigint[], $6::bigint[], $7::bigint[],
+        $8::bigint[], $9::bigint[], $10::bytea[], $11::bigint[], $12::smallint[], $13::bytea[], $14::bytea[])
+        AS new (run, queue, tree, nominal_ms, request, rank, due_time, created_at, keeper, body, not_before, priority,
+            key, dedup)"
+    };
+}
+
+/// From those that live to those that have ended.
+macro_rules! close {
+    () => {
+        "WITH gone AS (
+        DELETE FROM punctual.run_live
+        USING unnest($1::bigint[], $2::integer[], $3::smallint[], $4::bigint[], $5::boolean[], $6::bytea[])
+            AS ends (run, attempt, outcome, closed_at, dead, payload)
+        WHERE run_live.run = ends.run AND NOT run_live.keyed
+            AND (ends.attempt IS NULL OR (run_live.state = 2 AND run_live.attempt = ends.attempt))
+        RETURNING run_live.*, ends.outcome, ends.closed_at, ends.dead, ends.payload
+    )
+    INSERT INTO punctual.run_closed
+        (run, queue, tree, nominal_ms, request, due_time, created_at, since, not_before, keeper, attempt, state, stop,
+        priority, worker, key, dedup, failure, body, outcome, closed_at, dead, payload)
+    SELECT
+        run, queue, tree, nominal_ms, request, due_time, created_at, since, not_before, keeper, attempt, state, stop,
+        priority, worker, key, dedup, failure, body, outcome, closed_at, dead, payload
+    FROM gone"
+    };
+}
+
 impl<'a> Columns<'a> {
-    pub(super) fn runs(&self, list: &mut Vec<Statement<'a>>) {
+    pub(super) fn runs(&self, telling: bool, list: &mut Vec<Statement<'a>>) {
         if !self.requests.is_empty() {
             let sql = "INSERT INTO punctual.request (namespace, id, made_at, runs)
                 SELECT * FROM unnest($1::text[], $2::bytea[], $3::bigint[], $4::bytea[])
@@ -35,18 +82,25 @@ impl<'a> Columns<'a> {
             if !plain {
                 values.extend(limit_values(runs));
             }
-            let sql = if plain { INSERT_PLAIN } else { INSERT_OTHER };
-            list.push(Statement { sql, wanted: Wants::Rows(wanted), values });
+            // Looking for a conflict makes each row dearer, and there hardly ever is one.
+            let sql = match (plain, telling) {
+                (true, true) => concat!(insert_plain!(), " ON CONFLICT DO NOTHING RETURNING run"),
+                (true, false) => insert_plain!(),
+                (false, true) => concat!(insert_other!(), " ON CONFLICT DO NOTHING RETURNING run"),
+                (false, false) => insert_other!(),
+            };
+            list.push(Statement { sql, wanted: rows(wanted, telling), values });
         }
     }
 
-    pub(super) fn changes(&self, list: &mut Vec<Statement<'a>>) {
+    pub(super) fn changes(&self, telling: bool, list: &mut Vec<Statement<'a>>) {
         if !self.closes.is_empty() {
             let of = || self.closes.iter().map(|(.., closing)| *closing);
             let is_dead = |closing: &Closing| matches!(closing.outcome, Outcome::Failed | Outcome::TimedOut);
+            let sql = if telling { concat!(close!(), " RETURNING run") } else { close!() };
             list.push(statement(
-                CLOSE,
-                Wants::Rows(self.closes.iter().map(|(place, run, ..)| (*run, *place)).collect()),
+                sql,
+                rows(self.closes.iter().map(|(place, run, ..)| (*run, *place)).collect(), telling),
                 values![
                     self.closes.iter().map(|(_, run, ..)| *run).collect::<Vec<_>>(),
                     self.closes
@@ -172,40 +226,6 @@ fn limit_values<'a>(runs: &[Made<'a>]) -> Vec<Box<dyn ToSql + Sync + Send + 'a>>
         made().map(|made| made.dedup.as_deref().map(str::as_bytes)).collect::<Vec<_>>()
     ]
 }
-
-const INSERT_PLAIN: &str = "INSERT INTO punctual.run_live
-        (run, queue, tree, nominal_ms, request, rank, due_time, created_at, keeper, body,
-        attempt, state, stop, priority, keyed, limited, key)
-    SELECT *, 0, 0, 0, 0, false, false, ''::bytea
-    FROM unnest($1::bigint[], $2::bigint[], $3::bigint[], $4::bigint[], $5::bigint[], $6::bigint[], $7::bigint[],
-        $8::bigint[], $9::bigint[], $10::bytea[])
-    ON CONFLICT DO NOTHING RETURNING run";
-
-const INSERT_OTHER: &str = "INSERT INTO punctual.run_live
-        (run, queue, tree, nominal_ms, request, rank, due_time, created_at, keeper, body, not_before, priority, key, dedup,
-        since, state, attempt, stop, keyed, limited)
-    SELECT *, not_before, CASE WHEN not_before IS NULL THEN 0 ELSE 1 END, 0, 0, false, false
-    FROM unnest($1::bigint[], $2::bigint[], $3::bigint[], $4::bigint[], $5::bigint[], $6::bigint[], $7::bigint[],
-        $8::bigint[], $9::bigint[], $10::bytea[], $11::bigint[], $12::smallint[], $13::bytea[], $14::bytea[])
-        AS new (run, queue, tree, nominal_ms, request, rank, due_time, created_at, keeper, body, not_before, priority,
-            key, dedup)
-    ON CONFLICT DO NOTHING RETURNING run";
-
-const CLOSE: &str = "WITH gone AS (
-        DELETE FROM punctual.run_live
-        USING unnest($1::bigint[], $2::integer[], $3::smallint[], $4::bigint[], $5::boolean[], $6::bytea[])
-            AS ends (run, attempt, outcome, closed_at, dead, payload)
-        WHERE run_live.run = ends.run AND NOT run_live.keyed
-            AND (ends.attempt IS NULL OR (run_live.state = 2 AND run_live.attempt = ends.attempt))
-        RETURNING run_live.*, ends.outcome, ends.closed_at, ends.dead, ends.payload
-    )
-    INSERT INTO punctual.run_closed
-        (run, queue, tree, nominal_ms, request, due_time, created_at, since, not_before, keeper, attempt, state, stop,
-        priority, worker, key, dedup, failure, body, outcome, closed_at, dead, payload)
-    SELECT
-        run, queue, tree, nominal_ms, request, due_time, created_at, since, not_before, keeper, attempt, state, stop,
-        priority, worker, key, dedup, failure, body, outcome, closed_at, dead, payload
-    FROM gone RETURNING run";
 
 const RETRY: &str = "UPDATE punctual.run_live
     SET state = 1, since = new.not_before, worker = NULL, failure = new.failure, keeper = new.keeper, limited = false

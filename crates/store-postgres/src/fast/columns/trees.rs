@@ -4,12 +4,21 @@ use punctual_store::record::verdict_number;
 use punctual_store::{Expected, Lifespan, TreeView, TreeWrite};
 use tokio_postgres::types::ToSql;
 
-use super::{Columns, Statement, Wants, statement, values};
+use super::{Columns, Statement, Wants, rows, statement, values};
 use crate::fast::Wanted;
 use crate::value::{self, time};
 
+/// The compare and the write in one.
+macro_rules! update_state {
+    () => {
+        "UPDATE punctual.state SET sequence = state.sequence + 1, due_time = new.due_time, bytes = new.bytes
+        FROM unnest($1::bigint[], $2::bigint[], $3::bigint[], $4::bytea[]) AS new (tree, sequence, due_time, bytes)
+        WHERE state.tree = new.tree AND state.sequence = new.sequence"
+    };
+}
+
 impl<'a> Columns<'a> {
-    pub(super) fn trees(&self, list: &mut Vec<Statement<'a>>) {
+    pub(super) fn trees(&self, telling: bool, list: &mut Vec<Statement<'a>>) {
         if self.trees.is_empty() {
             return;
         }
@@ -17,15 +26,13 @@ impl<'a> Columns<'a> {
         let mut trees = self.trees.clone();
         trees.sort_by_key(|(_, write, _)| write.tree);
         let wanted = trees.iter().map(|(place, write, _)| (write.tree.0, *place)).collect();
-        let sql = "UPDATE punctual.state SET sequence = state.sequence + 1, due_time = new.due_time, bytes = new.bytes
-            FROM unnest($1::bigint[], $2::bigint[], $3::bigint[], $4::bytea[]) AS new (tree, sequence, due_time, bytes)
-            WHERE state.tree = new.tree AND state.sequence = new.sequence RETURNING state.tree";
+        let sql = if telling { concat!(update_state!(), " RETURNING state.tree") } else { update_state!() };
         let of = |column: fn(&TreeWrite) -> i64| {
             trees.iter().map(|(_, write, _)| column(write)).collect::<Vec<_>>()
         };
         list.push(statement(
             sql,
-            Wants::Rows(wanted),
+            rows(wanted, telling),
             values![
                 of(|write| write.tree.0),
                 trees.iter().map(|(.., sequence)| *sequence).collect::<Vec<_>>(),

@@ -55,7 +55,7 @@ pub(crate) struct Desk {
     bells: Mutex<Bells>,
     seen: Mutex<Seen>,
     /// Keys for runs without a schedule.
-    keys: tokio::sync::Mutex<Range<i64>>,
+    keys: tokio::sync::Mutex<(Range<i64>, Timestamp)>,
     /// The earliest deadline may have changed.
     pub(super) alarm: Notify,
     /// Somebody wants a run to stop.
@@ -73,7 +73,7 @@ impl Desk {
     ) -> Desk {
         let (watches, bells, seen) = Default::default();
         let (alarm, directives) = Default::default();
-        let keys = tokio::sync::Mutex::new(0..0);
+        let keys = tokio::sync::Mutex::new((0..0, Timestamp::MIN));
         Desk { store, clock, router, metrics, config, node, watches, bells, seen, keys, alarm, directives }
     }
 

@@ -17,7 +17,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 use punctual_store::Store;
 use tokio::sync::{Notify, broadcast, mpsc, oneshot};
 use tokio::task::JoinHandle;
@@ -42,6 +42,9 @@ use queues::Queues;
 
 /// How long a node takes to leave when it could not even begin, and to say goodbye.
 const GIVE_UP: Duration = Duration::from_secs(5);
+
+/// Where many draw keys, none uses old ones: runs are listed by key, the latest first.
+const KEYS_AGE_MAX: SignedDuration = SignedDuration::from_secs(1);
 
 /// The engine of one node. Cloning it is cheap; all clones are the same engine.
 #[derive(Clone)]
@@ -85,7 +88,7 @@ impl Engine {
     pub async fn start(
         store: Arc<dyn Store>,
         clock: Arc<dyn Clock>,
-        config: EngineConfig,
+        mut config: EngineConfig,
     ) -> Result<Engine, EngineError> {
         let mut clock = clock;
         let database_clock = match config.follow_database_clock {
@@ -96,6 +99,9 @@ impl Engine {
             clock = database_clock.clone();
         }
         let node = Node::new(&*store, &config, clock.now()).await?;
+        if node.shared {
+            config.shard.keys_age_max = config.shard.keys_age_max.min(KEYS_AGE_MAX);
+        }
         let metrics = Arc::new(Metrics::default());
         let router = Arc::new(Router::new(store.shards(), config.requests_max, metrics.clone()));
         let (outlet, news) = Outlet::new(metrics.clone());

@@ -60,6 +60,9 @@ pub struct Settings {
     pub tries_max: u32,
     /// Keys kept in reserve for new runs and schedules.
     pub keys_min: i64,
+    /// Keys that were drawn longer ago are thrown away: where several shards draw keys, lists that are sorted by key would
+    /// show what is old first.
+    pub keys_age_max: SignedDuration,
     /// The first wait after the database did not answer; doubled up to the longest.
     pub backoff_first: SignedDuration,
     /// The longest wait.
@@ -76,6 +79,7 @@ impl Default for Settings {
             changes_max: 64,
             tries_max: 5,
             keys_min: 10_000,
+            keys_age_max: SignedDuration::MAX,
             backoff_first: SignedDuration::from_millis(50),
             backoff_max: SignedDuration::from_secs(2),
         }
@@ -142,6 +146,8 @@ pub struct Shard {
     loaded: usize,
     keys: std::ops::Range<i64>,
     keys_asked: bool,
+    /// When they were drawn.
+    keys_at: Timestamp,
     batches: u64,
     /// Since when the database does not answer, and how often in a row.
     failures: u32,
@@ -182,6 +188,7 @@ impl Shard {
             loaded: 0,
             keys: 0..0,
             keys_asked: false,
+            keys_at: Timestamp::MIN,
             batches: 0,
             failures: 0,
             not_before: Timestamp::MIN,
@@ -254,8 +261,9 @@ impl Shard {
             }
             Event::Reserved { keys } => {
                 self.keys_asked = false;
-                if keys.end - keys.start > self.keys.end - self.keys.start {
-                    self.keys = keys;
+                let more = keys.end - keys.start > self.keys.end - self.keys.start;
+                if more || self.has_old_keys(now, self.settings.keys_age_max / 2) {
+                    (self.keys, self.keys_at) = (keys, now);
                 }
             }
             Event::ReserveFailed => self.keys_asked = false,
@@ -269,15 +277,16 @@ impl Shard {
         if self.fenced || now < self.not_before {
             return;
         }
-        self.reserve_keys(effects);
         if self.has_room() {
             while self.takes_timers()
                 && let Some(tree) = self.timers.pop_due(now)
             {
                 self.queue(tree, Assignment::wake(tree));
             }
+            self.refresh_keys(now, effects);
             self.build_batch(now, effects);
         }
+        self.reserve_keys(effects);
         while self.loads_in_flight < LOADS_IN_FLIGHT_MAX && !self.to_load.is_empty() {
             let count = self.to_load.len().min(self.settings.loads_max);
             self.loads_in_flight += 1;
@@ -287,11 +296,36 @@ impl Shard {
     }
 
     fn reserve_keys(&mut self, effects: &mut Vec<Effect>) {
-        // Fewer than a transition needs would never be enough.
-        let least = self.settings.keys_min.max(2 * keys_per_transition(&self.limits));
-        if !self.keys_asked && self.keys.end - self.keys.start < least {
-            self.keys_asked = true;
-            effects.push(Effect::Reserve { count: (least * 2) as u32 });
+        if self.keys.end - self.keys.start < self.keys_least() {
+            self.ask_for_keys(effects);
+        }
+    }
+
+    /// Fewer than a transition needs would never be enough.
+    fn keys_least(&self) -> i64 {
+        self.settings.keys_min.max(2 * keys_per_transition(&self.limits))
+    }
+
+    fn ask_for_keys(&mut self, effects: &mut Vec<Effect>) {
+        if !std::mem::replace(&mut self.keys_asked, true) {
+            effects.push(Effect::Reserve { count: (self.keys_least() * 2) as u32 });
+        }
+    }
+
+    fn has_old_keys(&self, now: Timestamp, age: SignedDuration) -> bool {
+        now.duration_since(self.keys_at) > age
+    }
+
+    /// Who is busy asks for new keys before the old ones are too old, and so waits for them only after a rest.
+    fn refresh_keys(&mut self, now: Timestamp, effects: &mut Vec<Effect>) {
+        if self.ready.is_empty() && self.creations.is_empty() {
+            return;
+        }
+        if self.has_old_keys(now, self.settings.keys_age_max) {
+            self.keys = 0..0;
+        }
+        if self.has_old_keys(now, self.settings.keys_age_max / 2) {
+            self.ask_for_keys(effects);
         }
     }
 

@@ -155,14 +155,15 @@ impl Desk {
 
     async fn take_keys(&self, count: usize) -> Result<Vec<RunKey>, StoreError> {
         let count = i64::try_from(count).unwrap_or(i64::MAX);
-        let mut keys = self.keys.lock().await;
-        if keys.end - keys.start < count {
+        let (mut held, now) = (self.keys.lock().await, self.clock.now());
+        let is_old = now.duration_since(held.1) > self.config.shard.keys_age_max;
+        if is_old || held.0.end - held.0.start < count {
             let reserved = KEYS_RESERVED.max(u32::try_from(count).unwrap_or(u32::MAX));
             let first = self.store.reserve(reserved).await?;
-            *keys = first..first + i64::from(reserved);
+            *held = (first..first + i64::from(reserved), now);
         }
-        let first = keys.start;
-        keys.start += count;
+        let first = held.0.start;
+        held.0.start += count;
         Ok((first..first + count).map(RunKey).collect())
     }
 }

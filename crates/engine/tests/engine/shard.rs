@@ -287,3 +287,16 @@ fn every_start_has_its_run_when_keys_are_scarce() {
     bench.settle();
     assert_eq!(bench.claim(1_000).len(), 300);
 }
+
+#[test]
+fn keys_that_were_drawn_long_ago_are_not_used() {
+    let settings = Settings { keys_age_max: SignedDuration::from_secs(1), ..Settings::default() };
+    let mut bench = Bench::on(Bench::new().store, at("2026-01-01T00:00:00.5Z"), settings);
+    bench.create(every(60, "a", allow_all()));
+    // Somebody else draws keys in between: a run that is made later has a higher one all the same.
+    let between = now_or_never(bench.store.reserve(1)).unwrap();
+    bench.advance(61);
+    let runs = bench.claim(9);
+    assert_eq!(runs.len(), 1);
+    assert!(runs[0].made.run.0 > between, "{} was drawn before {between}", runs[0].made.run);
+}

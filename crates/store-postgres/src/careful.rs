@@ -65,8 +65,7 @@ impl<'a> Careful<'a> {
         if let Some(request) = &unit.request
             && !self.write_request(request).await?
         {
-            // Somebody else was heard between the look and the write: the transaction goes round again.
-            return Err(StoreError::unavailable("the same request is being heard").into());
+            return Err(Fault::Overtaken);
         }
         if let Some(write) = &unit.tree {
             self.write_tree(write).await?;

@@ -31,7 +31,7 @@ pub(crate) async fn provide(session: &Session) -> Result<(), Fault> {
             let sql = format!(
                 "CREATE TABLE IF NOT EXISTS punctual.{name} PARTITION OF punctual.{table} FOR VALUES FROM ({from}) TO ({to})"
             );
-            if let Err(fault) = session.run(&sql).await {
+            if let Err(fault) = quickly(session, &sql).await {
                 if fault.is_connection_lost() {
                     return Err(fault);
                 }
@@ -56,15 +56,27 @@ pub(crate) async fn remove(session: &Session, table: &str, before: Timestamp) ->
         if (day + 1).saturating_mul(DAY) > time(before) {
             continue;
         }
-        // Whoever reads it just now is not waited for long: there is another time.
-        let sql = format!("SELECT count(*) FROM punctual.{child}");
-        let count = session.count(&sql).await?;
-        session
-            .run(&format!("SET lock_timeout = 1000; DROP TABLE punctual.{child}; SET lock_timeout = 20000"))
-            .await?;
-        removed += count.max(1);
+        let count = session.count(&format!("SELECT count(*) FROM punctual.{child}")).await?;
+        match quickly(session, &format!("DROP TABLE punctual.{child}")).await {
+            Ok(()) => removed += count.max(1),
+            Err(fault) if fault.is_connection_lost() => return Err(fault),
+            Err(fault) => {
+                tracing::debug!(table = child, reason = %fault.answer(), "a day of history has to wait");
+            }
+        }
     }
     Ok(removed)
+}
+
+/// Changes tables, unless somebody uses them for long: whoever waits for such a lock makes all others wait behind it. There
+/// is another time.
+async fn quickly(session: &Session, sql: &str) -> Result<(), Fault> {
+    session
+        .transact(async {
+            session.run("SET LOCAL lock_timeout = 200").await?;
+            session.run(sql).await
+        })
+        .await
 }
 
 /// The time after which a day is kept at most, besides how long it should be.

@@ -9,6 +9,10 @@ use tokio_postgres::error::SqlState;
 pub(crate) enum Fault {
     Database(Error),
     Store(StoreError),
+    /// No answer came in time.
+    Silent,
+    /// Somebody else did the same between our look and our write: the next look sees it.
+    Overtaken,
 }
 
 impl From<Error> for Fault {
@@ -26,11 +30,17 @@ impl From<StoreError> for Fault {
 impl Fault {
     /// Whether the transaction met another one, and the same again may well succeed.
     pub(crate) fn is_passing(&self) -> bool {
-        let Fault::Database(error) = self else { return false };
+        let error = match self {
+            Fault::Database(error) => error,
+            Fault::Store(_) | Fault::Silent => return false,
+            Fault::Overtaken => return true,
+        };
         let passing = [
             SqlState::T_R_DEADLOCK_DETECTED,
             SqlState::T_R_SERIALIZATION_FAILURE,
             SqlState::LOCK_NOT_AVAILABLE,
+            // Somebody made it between our look and our write: the next look sees it.
+            SqlState::UNIQUE_VIOLATION,
         ];
         error.code().is_some_and(|code| passing.contains(code))
     }
@@ -49,6 +59,9 @@ impl Fault {
 
     /// Whether the connection is of no use any more, or leads to a server that does not take writes.
     pub(crate) fn is_connection_lost(&self) -> bool {
+        if let Fault::Silent = self {
+            return true;
+        }
         let Fault::Database(error) = self else { return false };
         let lost = [
             SqlState::ADMIN_SHUTDOWN,
@@ -70,6 +83,8 @@ impl Fault {
         match self {
             Fault::Store(error) => error.clone(),
             Fault::Database(error) => StoreError::unavailable(shown(error)),
+            Fault::Silent => StoreError::unavailable("no answer in time"),
+            Fault::Overtaken => StoreError::unavailable("others write the same at the same time"),
         }
     }
 }

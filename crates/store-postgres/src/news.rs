@@ -105,7 +105,7 @@ pub(crate) async fn open(
             told.payload().split(' ').filter_map(decode).for_each(|news| listeners.hear(&news));
         }
     };
-    let session = Session::open(address, options, Purpose::Read, hear).await?;
+    let session = Session::open(address, options, Purpose::Lease, hear).await?;
     session.run("LISTEN punctual").await?;
     Ok(session)
 }
@@ -119,12 +119,9 @@ pub(crate) async fn keep_listening(
 ) {
     loop {
         // A connection that says nothing may be dead: so it is asked for something now and then.
-        while tokio::time::timeout(options.statement_timeout, session.run("SELECT 1"))
-            .await
-            .is_ok_and(|answer| answer.is_ok())
-        {
+        while session.run("SELECT 1").await.is_ok() {
             tokio::select! {
-                () = tokio::time::sleep(Duration::from_secs(15)) => {}
+                () = tokio::time::sleep(Duration::from_secs(5)) => {}
                 () = session.closed() => break,
             }
         }

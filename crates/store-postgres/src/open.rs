@@ -21,6 +21,9 @@ const MIGRATIONS: [&str; 1] = [include_str!("../migrations/0001_initial.sql")];
 /// Held while the schema is looked at or changed, so that of several nodes that start at once one makes it.
 const LOCK: i64 = 0x0070_756e_6374;
 
+/// The first pause between two tries to connect.
+const FIRST_PAUSE: Duration = Duration::from_millis(50);
+
 /// The oldest server that has what we use.
 const SERVER_MIN: i32 = 130_000;
 
@@ -63,7 +66,7 @@ impl Postgres {
         Ok(Postgres {
             shards,
             readers: pool(Purpose::Read, options.readers),
-            beats: pool(Purpose::Write, 1),
+            beats: pool(Purpose::Lease, 1),
             chores,
             lanes,
             queues,
@@ -84,7 +87,7 @@ impl Postgres {
 /// The database may be starting just now.
 async fn first_session(address: &Address, options: &Options) -> Result<Session, StoreError> {
     let begun = tokio::time::Instant::now();
-    let mut pause = Duration::from_millis(50);
+    let mut pause = FIRST_PAUSE;
     loop {
         match Session::open(address, options, Purpose::Read, |_| {}).await {
             Ok(session) => return Ok(session),
@@ -97,7 +100,12 @@ async fn first_session(address: &Address, options: &Options) -> Result<Session, 
                     address.shown()
                 )));
             }
-            Err(_) => tokio::time::sleep(pause).await,
+            Err(fault) => {
+                if pause == FIRST_PAUSE {
+                    tracing::warn!(address = address.shown(), reason = %fault.answer(), "waiting for the database");
+                }
+                tokio::time::sleep(pause).await;
+            }
         }
         pause = (pause * 2).min(Duration::from_secs(1));
     }

@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use crate::session::Purpose;
+
 /// How the store talks to its database.
 #[derive(Clone, Debug)]
 pub struct Options {
@@ -24,7 +26,26 @@ pub struct Options {
     pub removes_days: bool,
 }
 
+/// How long a statement about leases may take: their time runs out meanwhile.
+const LEASE_TIMEOUT: Duration = Duration::from_secs(3);
+
+/// How much longer than the server's own bound an answer is waited for.
+const GRACE: Duration = Duration::from_secs(2);
+
 impl Options {
+    /// The longest that a statement may take at the server.
+    pub(crate) fn timeout(&self, purpose: Purpose) -> Duration {
+        match purpose {
+            Purpose::Lease => self.statement_timeout.min(LEASE_TIMEOUT),
+            Purpose::Write | Purpose::Read | Purpose::Tell => self.statement_timeout,
+        }
+    }
+
+    /// The longest that an answer is waited for.
+    pub(crate) fn patience(&self, purpose: Purpose) -> Duration {
+        self.timeout(purpose) + GRACE
+    }
+
     /// The usual ones.
     pub fn new(url: impl Into<String>) -> Options {
         Options {
@@ -33,7 +54,7 @@ impl Options {
             shards: 32,
             writers: 2,
             readers: 2,
-            statement_timeout: Duration::from_secs(20),
+            statement_timeout: Duration::from_secs(10),
             connect_timeout: Duration::from_secs(10),
             removes_days: false,
         }

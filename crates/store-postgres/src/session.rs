@@ -10,7 +10,7 @@ use std::time::Duration;
 use tokio::sync::Notify;
 use tokio::task::JoinHandle;
 use tokio_postgres::types::ToSql;
-use tokio_postgres::{AsyncMessage, Client, Row, Statement};
+use tokio_postgres::{AsyncMessage, Client, Error, Row, Statement};
 
 use crate::fault::Fault;
 use crate::options::Options;
@@ -24,6 +24,8 @@ pub(crate) type Params<'a> = &'a [&'a (dyn ToSql + Sync)];
 pub(crate) enum Purpose {
     /// Few statements over arrays, each row found by its key.
     Write,
+    /// The same for leases, whose time runs out.
+    Lease,
     /// Whatever is asked.
     Read,
     /// Telling others something, which need not survive a crash of the database.
@@ -39,6 +41,8 @@ pub(crate) struct Session {
     carrier: JoinHandle<()>,
     /// The carrier has ended.
     ended: Arc<Notify>,
+    /// How long an answer is waited for.
+    patience: Duration,
 }
 
 impl Session {
@@ -49,7 +53,8 @@ impl Session {
         purpose: Purpose,
         mut hear: impl FnMut(AsyncMessage) + Send + 'static,
     ) -> Result<Session, Fault> {
-        let (client, mut connection) = address.connect().await?;
+        let connecting = tokio::time::timeout(options.patience(purpose), address.connect());
+        let (client, mut connection) = connecting.await.map_err(|_| Fault::Silent)??;
         let ended = Arc::new(Notify::new());
         let end = ended.clone();
         let carrier = tokio::spawn(async move {
@@ -61,17 +66,23 @@ impl Session {
             }
             end.notify_one();
         });
-        let session = Session { client, statements: Mutex::default(), carrier, ended };
+        let session = Session {
+            client,
+            statements: Mutex::default(),
+            carrier,
+            ended,
+            patience: options.patience(purpose),
+        };
         session.set_up(options, purpose).await?;
         Ok(session)
     }
 
     async fn set_up(&self, options: &Options, purpose: Purpose) -> Result<(), Fault> {
-        let timeout = options.statement_timeout.as_millis();
+        let timeout = options.timeout(purpose).as_millis();
         let idle = Duration::from_secs(10).max(options.statement_timeout).as_millis();
         let rest = match purpose {
             // A plan for few rows is right for many too: each is found by its key, whatever the tables have grown to.
-            Purpose::Write => {
+            Purpose::Write | Purpose::Lease => {
                 "SET plan_cache_mode = force_generic_plan; SET enable_seqscan = off; SET enable_hashjoin = off; \
                  SET enable_mergejoin = off; SET jit = off;"
             }
@@ -82,11 +93,23 @@ impl Session {
             "SET statement_timeout = {timeout}; SET lock_timeout = {timeout}; \
              SET idle_in_transaction_session_timeout = {idle}; {rest}"
         );
-        Ok(self.client.batch_execute(&sql).await?)
+        self.run(&sql).await
+    }
+
+    /// Waits for an answer, but not for ever: a way that swallows everything looks like a database that thinks.
+    async fn in_time<T>(&self, answer: impl Future<Output = Result<T, Error>>) -> Result<T, Fault> {
+        match tokio::time::timeout(self.patience, answer).await {
+            Ok(answer) => Ok(answer?),
+            Err(_) => {
+                // Whatever still comes on this connection answers nobody's question.
+                self.carrier.abort();
+                Err(Fault::Silent)
+            }
+        }
     }
 
     pub(crate) fn is_closed(&self) -> bool {
-        self.client.is_closed()
+        self.client.is_closed() || self.carrier.is_finished()
     }
 
     /// Waits until it is lost; for one who waits.
@@ -101,7 +124,7 @@ impl Session {
         if let Some(statement) = known {
             return Ok(statement);
         }
-        let statement = self.client.prepare(sql).await?;
+        let statement = self.in_time(self.client.prepare(sql)).await?;
         let mut statements = self.statements.lock().unwrap_or_else(PoisonError::into_inner);
         Ok(statements.entry(place).or_insert(statement).clone())
     }
@@ -109,7 +132,7 @@ impl Session {
     /// All rows of an answer.
     pub(crate) async fn query(&self, sql: &'static str, params: Params<'_>) -> Result<Vec<Row>, Fault> {
         let statement = self.prepare(sql).await?;
-        Ok(self.client.query(&statement, params).await?)
+        self.in_time(self.client.query(&statement, params)).await
     }
 
     /// The row of an answer, if there is one.
@@ -120,18 +143,18 @@ impl Session {
     /// How many rows were changed.
     pub(crate) async fn execute(&self, sql: &'static str, params: Params<'_>) -> Result<u64, Fault> {
         let statement = self.prepare(sql).await?;
-        Ok(self.client.execute(&statement, params).await?)
+        self.in_time(self.client.execute(&statement, params)).await
     }
 
     /// The number that a statement without values gives.
     pub(crate) async fn count(&self, sql: &str) -> Result<u64, Fault> {
-        let row = self.client.query_one(sql, &[]).await?;
+        let row = self.in_time(self.client.query_one(sql, &[])).await?;
         Ok(u64::try_from(row.get::<_, i64>(0)).unwrap_or(0))
     }
 
     /// A statement without values.
     pub(crate) async fn run(&self, sql: &str) -> Result<(), Fault> {
-        Ok(self.client.batch_execute(sql).await?)
+        self.in_time(self.client.batch_execute(sql)).await
     }
 
     /// Does something in a transaction: written if it answers, taken back if it fails.

@@ -4506,6 +4506,9 @@ pub struct DrainRequest {
     /// Take shards again instead.
     #[prost(bool, tag = "2")]
     pub undo: bool,
+    /// The client's name for this request. Asking the same again changes nothing, with or without it.
+    #[prost(string, tag = "3")]
+    pub request_id: ::prost::alloc::string::String,
 }
 impl ::prost::Name for DrainRequest {
     const NAME: &'static str = "DrainRequest";

@@ -68,7 +68,7 @@ impl NodeCommand {
         match self.verb {
             Verb::Drain(args) => drain(session, &args).await,
             Verb::Resume(args) => {
-                let asked = v1::DrainRequest { node_id: args.node, undo: true };
+                let asked = v1::DrainRequest { node_id: args.node, undo: true, ..Default::default() };
                 let answer = ask!(session, server.drain(asked))?;
                 session.show(&answer, || as_text(&answer))
             }
@@ -77,7 +77,7 @@ impl NodeCommand {
 }
 
 async fn drain(session: &Session, args: &DrainArgs) -> Result<Answer> {
-    let asked = v1::DrainRequest { node_id: args.node.clone(), undo: false };
+    let asked = v1::DrainRequest { node_id: args.node.clone(), ..Default::default() };
     let mut answer = ask!(session, server.drain(asked))?;
     let begun = Instant::now();
     while !args.no_wait && answer.nodes.iter().any(|node| node.alive && node.shard_count > 0) {

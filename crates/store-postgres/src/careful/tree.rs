@@ -101,8 +101,7 @@ impl Careful<'_> {
         let written =
             self.session.execute(sql, &[&namespace, &id, &tree, &lifespan, &paused, &queue]).await?;
         if written == 0 {
-            // Another creator was faster since the look: the transaction goes round again, and sees it.
-            return Err(StoreError::unavailable("the same schedule is being made by another node").into());
+            return Err(Fault::Overtaken);
         }
         Ok(())
     }

@@ -6,13 +6,13 @@ use std::sync::{Arc, RwLock};
 
 use jiff::Timestamp;
 use punctual_core::{Answer, ScheduleKey};
-use punctual_store::{RunWrite, ShardId, TreeKey};
+use punctual_store::{RunWrite, ShardId, TreeKey, shard_of};
 use tokio::sync::oneshot;
 
 use crate::driver::Message;
 use crate::error::EngineError;
 use crate::metrics::Metrics;
-use crate::shard::{Assignment, Event, Refusal, Target, shard_of};
+use crate::shard::{Assignment, Event, Refusal, Target};
 use crate::verb::Work;
 
 /// Finds the driver of a shard, and keeps callers from asking for more than can be done.

@@ -159,11 +159,10 @@ pub async fn import(
     };
     let done: u64 = positions.iter().map(|position| position.rows).sum();
     let begun = if done == 0 { Begun::New } else { Begun::Resumed(done) };
-    // A crash of the target may take the last pieces back, each with its note; the last transaction makes all durable.
-    session.run("SET synchronous_commit = off").await?;
     let mut import = Import {
         session,
         source,
+        fingerprint: facts.fingerprint,
         shards,
         queues: Arc::default(),
         progress: Progress { phase: Phase::Moving, table: "", rows: done, total: counts.iter().sum() },
@@ -180,6 +179,7 @@ pub async fn import(
 struct Import<'t> {
     session: Session,
     source: Shared,
+    fingerprint: [u8; 16],
     shards: u32,
     queues: Arc<Queues>,
     progress: Progress,
@@ -216,7 +216,13 @@ impl Import<'_> {
             days::provide_past(&self.session, table.name, shape.times(&rows), &mut provided).await?;
             let to = Position { rows: position.rows + rows.len() as u64, after: Some(after) };
             let write = async {
-                let noted = marker::advance(&self.session, table, &position, &to).await?;
+                // A crash of the target may take the last pieces back, each with its note; the last transaction makes all
+                // durable. The way there may be slow.
+                self.session
+                    .run("SET LOCAL synchronous_commit = off; SET LOCAL statement_timeout = 600000")
+                    .await?;
+                let noted =
+                    marker::advance(&self.session, table, &self.fingerprint, (&position, &to)).await?;
                 if noted {
                     self.session.copy(&shape.copy_in(), &shape.types, &rows).await?;
                 }
@@ -252,7 +258,8 @@ impl Import<'_> {
     async fn finish(&self, facts: &Facts) -> Result<(), ImportError> {
         for table in &TABLES {
             // Plans are made by what is there, from the first question on.
-            self.session.run(&format!("ANALYZE punctual.{}", table.name)).await?;
+            let analyze = format!("SET LOCAL statement_timeout = 0; ANALYZE punctual.{}", table.name);
+            self.session.transact(self.session.run(&analyze)).await?;
         }
         marker::finish(&self.session, facts).await
     }

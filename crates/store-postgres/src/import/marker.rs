@@ -78,17 +78,18 @@ pub(super) async fn begin(
     begun.await?
 }
 
-/// Notes how far a table is; false if it is not where it was left.
+/// Notes how far a table is; false if it is not where it was left, or something else is being moved by now.
 pub(super) async fn advance(
     session: &Session,
     table: &Table,
-    from: &Position,
-    to: &Position,
+    fingerprint: &[u8; 16],
+    (from, to): (&Position, &Position),
 ) -> Result<bool, Fault> {
     let after = to.after.as_deref().map(encode_cells);
-    let sql = "UPDATE punctual.meta SET number = $2, bytes = $3 WHERE name = $1 AND number = $4";
+    let sql = "UPDATE punctual.meta SET number = $2, bytes = $3 WHERE name = $1 AND number = $4
+        AND EXISTS (SELECT FROM punctual.meta WHERE name = 'migration' AND bytes = $5)";
     let (before, now) = (from.rows as i64, to.rows as i64);
-    Ok(session.execute(sql, &[&note(table), &now, &after, &before]).await? == 1)
+    Ok(session.execute(sql, &[&note(table), &now, &after, &before, &&fingerprint[..]]).await? == 1)
 }
 
 /// Lets servers in, in the same transaction as what they need beside the tables.

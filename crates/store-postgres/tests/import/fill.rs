@@ -58,8 +58,7 @@ pub async fn from_seed(folder: &Path, seed: u64) -> PathBuf {
         2 => chaos::exercise(&subject, seed).await,
         _ => model::exercise(&subject, seed).await,
     }
-    let path = subject.last.borrow().clone();
-    path
+    subject.last.take()
 }
 
 /// A time of our days.

@@ -35,6 +35,7 @@ mod top;
 mod doctor;
 mod backup;
 mod restore;
+mod migrate;
 
 mod preview;
 mod explain;
@@ -75,6 +76,7 @@ pub enum Command {
     Doctor(doctor::DoctorCommand),
     Backup(backup::BackupCommand),
     Restore(restore::RestoreCommand),
+    Migrate(migrate::MigrateCommand),
     Preview(preview::PreviewArgs),
     Explain(explain::ExplainArgs),
     Lint(lint::LintArgs),
@@ -99,6 +101,7 @@ impl Command {
             Command::Doctor(args) => runtime::for_a_client()?.block_on(args.run(now)),
             Command::Backup(args) => runtime::for_a_client()?.block_on(args.run(now)),
             Command::Restore(args) => args.run(),
+            Command::Migrate(args) => runtime::for_a_server()?.block_on(args.run()),
             Command::Preview(args) => preview::preview(&args, now),
             Command::Explain(args) => explain::explain(&args, now),
             Command::Lint(args) => lint::lint(&args, now),

@@ -21,7 +21,7 @@ pub enum ExitCode {
     Rejected,
     /// `serve` cannot listen where it should.
     Listen,
-    /// `serve` or `restore` cannot use its database.
+    /// `serve`, `restore` or `migrate` cannot use its database.
     Database,
     /// `doctor` found something that somebody should look at.
     Warnings,
@@ -42,7 +42,7 @@ pub const TABLE: &[(ExitCode, &str)] = &[
     (ExitCode::Unavailable, "no server answers, or not in time"),
     (ExitCode::Rejected, "the server refused what was asked"),
     (ExitCode::Listen, "`serve` cannot listen at its address"),
-    (ExitCode::Database, "`serve` or `restore` cannot use its database"),
+    (ExitCode::Database, "`serve`, `restore` or `migrate` cannot use its database"),
     (ExitCode::Warnings, "`doctor` found something that somebody should look at"),
     (ExitCode::Broken, "`doctor` found something broken"),
 ];

@@ -7,13 +7,13 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use punctual_core::{Answer, ScheduleKey};
-use punctual_store::{RunWrite, ShardId, TreeKey};
+use punctual_store::{RunWrite, ShardId, TreeKey, shard_of};
 use tokio::sync::oneshot;
 
 use crate::driver::Message;
 use crate::error::EngineError;
 use crate::metrics::Metrics;
-use crate::shard::{Assignment, Event, Refusal, Target, shard_of};
+use crate::shard::{Assignment, Event, Refusal, Target};
 use crate::verb::Work;
 
 /// How long a change steps back when another node was faster too often: this, doubled up to the longest.

@@ -37,7 +37,6 @@ use held::{Fault, Held};
 use outcome::InFlight;
 pub use outcome::UnitInFlight;
 use role::Role;
-pub use role::shard_of;
 
 use crate::hash::KeyMap;
 use crate::timers::Timers;

@@ -1,6 +1,8 @@
 //! History by day: each day of closed runs and verdicts is a table of its own, so what is old goes at once and leaves no
 //! dead rows behind, even while somebody holds a snapshot open.
 
+use std::collections::BTreeSet;
+
 use jiff::{SignedDuration, Timestamp};
 
 use crate::fault::Fault;
@@ -10,6 +12,9 @@ use crate::value::time;
 
 /// Days for which tables are made ahead.
 const AHEAD: i64 = 2;
+
+/// Days in the past for which tables are made when rows are brought in: what is usually kept. Older rows go one by one.
+const BEHIND: i64 = 32;
 
 /// Nanoseconds of a day.
 const DAY: i64 = 86_400 * 1_000_000_000;
@@ -22,23 +27,50 @@ pub(crate) async fn provide(session: &Session) -> Result<(), Fault> {
     let today = time(roster::now(session).await?).div_euclid(DAY);
     for table in TABLES {
         for day in today..=today + AHEAD {
-            let (name, from, to) = (name(table, day), day * DAY, (day + 1) * DAY);
-            let exists =
-                session.find("SELECT to_regclass($1) IS NOT NULL", &[&format!("punctual.{name}")]).await?;
-            if exists.is_some_and(|row| row.get(0)) {
-                continue;
-            }
-            let sql = format!(
-                "CREATE TABLE IF NOT EXISTS punctual.{name} PARTITION OF punctual.{table} FOR VALUES FROM ({from}) TO ({to})"
-            );
-            if let Err(fault) = quickly(session, &sql).await {
-                if fault.is_connection_lost() {
-                    return Err(fault);
-                }
-                // Another node is faster, or rows of that day are in the last table already: there they stay.
-                tracing::debug!(table = name, reason = %fault.answer(), "a day of history has no table of its own");
-            }
+            provide_day(session, table, day).await?;
         }
+    }
+    Ok(())
+}
+
+/// Makes the tables of days in the past that rows are about to be written for; nothing for times that are too long ago, or
+/// for tables that are not kept by day. `provided` remembers what was done before.
+pub(crate) async fn provide_past(
+    session: &Session,
+    table: &str,
+    times: impl IntoIterator<Item = i64>,
+    provided: &mut BTreeSet<i64>,
+) -> Result<(), Fault> {
+    let days: BTreeSet<i64> = times.into_iter().map(|time| time.div_euclid(DAY)).collect();
+    let missing: Vec<i64> = days.difference(provided).copied().collect();
+    let Some(table) = TABLES.iter().find(|kept| **kept == table).filter(|_| !missing.is_empty()) else {
+        return Ok(());
+    };
+    let today = time(roster::now(session).await?).div_euclid(DAY);
+    for day in missing {
+        if (today - BEHIND..=today).contains(&day) {
+            provide_day(session, table, day).await?;
+        }
+        provided.insert(day);
+    }
+    Ok(())
+}
+
+async fn provide_day(session: &Session, table: &str, day: i64) -> Result<(), Fault> {
+    let (name, from, to) = (name(table, day), day * DAY, (day + 1) * DAY);
+    let exists = session.find("SELECT to_regclass($1) IS NOT NULL", &[&format!("punctual.{name}")]).await?;
+    if exists.is_some_and(|row| row.get(0)) {
+        return Ok(());
+    }
+    let sql = format!(
+        "CREATE TABLE IF NOT EXISTS punctual.{name} PARTITION OF punctual.{table} FOR VALUES FROM ({from}) TO ({to})"
+    );
+    if let Err(fault) = quickly(session, &sql).await {
+        if fault.is_connection_lost() {
+            return Err(fault);
+        }
+        // Another node is faster, or rows of that day are in the last table already: there they stay.
+        tracing::debug!(table = name, reason = %fault.answer(), "a day of history has no table of its own");
     }
     Ok(())
 }

@@ -2,7 +2,8 @@
 //!
 //! Reading order: [`Postgres`], `store` (the contract, method by method), `lane` (what waits becomes one transaction),
 //! `fast` (units that meet nobody, as a few statements over arrays), `careful` (all others, one after another), `reader`,
-//! `roster` (leases and nodes, by the database's clock), `news` (what nodes tell each other), `days` (history by day).
+//! `roster` (leases and nodes, by the database's clock), `news` (what nodes tell each other), `days` (history by day),
+//! `import` (everything from another database).
 //!
 //! Every commit holds the row of its shard's epoch against change, and compares the sequence of each schedule in the statement
 //! that writes it: so two owners of a shard, or an owner and a command on another node, cannot both advance a schedule.
@@ -12,6 +13,7 @@ mod days;
 mod fast;
 mod fault;
 mod fresh;
+mod import;
 mod lane;
 mod news;
 mod open;
@@ -30,6 +32,7 @@ use std::sync::Arc;
 use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 
+pub use import::{Begun, ImportError, Imported, Moved, Phase, Progress, import};
 pub use options::Options;
 use punctual_store::News;
 

@@ -8,6 +8,7 @@ use tokio::sync::mpsc;
 
 use crate::fault::Fault;
 use crate::fresh::Fresh;
+use crate::import::marker;
 use crate::lane::Lanes;
 use crate::news::{self, Listeners};
 use crate::pool::Pool;
@@ -19,7 +20,7 @@ use crate::{Options, Postgres, days};
 const MIGRATIONS: [&str; 1] = [include_str!("../migrations/0001_initial.sql")];
 
 /// Held while the schema is looked at or changed, so that of several nodes that start at once one makes it.
-const LOCK: i64 = 0x0070_756e_6374;
+pub(crate) const LOCK: i64 = 0x0070_756e_6374;
 
 /// The first pause between two tries to connect.
 const FIRST_PAUSE: Duration = Duration::from_millis(50);
@@ -36,6 +37,7 @@ impl Postgres {
         let pool = |purpose, count| Pool::new(address.clone(), options.clone(), purpose, count);
         let session = first_session(&address, &options).await?;
         let shards = make_schema(&session, &options).await.map_err(|fault| fault.answer())?;
+        marker::refuse_unfinished(&session).await.map_err(|fault| fault.answer())?;
         let queues = Arc::new(Queues::default());
         queues.refresh(&session).await.map_err(|fault| fault.answer())?;
         days::provide(&session).await.map_err(|fault| fault.answer())?;
@@ -85,7 +87,7 @@ impl Postgres {
 }
 
 /// The database may be starting just now.
-async fn first_session(address: &Address, options: &Options) -> Result<Session, StoreError> {
+pub(crate) async fn first_session(address: &Address, options: &Options) -> Result<Session, StoreError> {
     let begun = tokio::time::Instant::now();
     let mut pause = FIRST_PAUSE;
     loop {
@@ -111,7 +113,7 @@ async fn first_session(address: &Address, options: &Options) -> Result<Session, 
     }
 }
 
-async fn make_schema(session: &Session, options: &Options) -> Result<u32, Fault> {
+pub(crate) async fn make_schema(session: &Session, options: &Options) -> Result<u32, Fault> {
     let row = session.find("SELECT current_setting('server_version_num')::integer", &[]).await?;
     let server: i32 = row.map_or(0, |row| row.get(0));
     if server < SERVER_MIN {

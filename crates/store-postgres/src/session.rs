@@ -9,8 +9,9 @@ use std::time::Duration;
 
 use tokio::sync::Notify;
 use tokio::task::JoinHandle;
-use tokio_postgres::types::ToSql;
-use tokio_postgres::{AsyncMessage, Client, Error, Row, Statement};
+use tokio_postgres::binary_copy::BinaryCopyInWriter;
+use tokio_postgres::types::{ToSql, Type};
+use tokio_postgres::{AsyncMessage, Client, Error, Row, RowStream, Statement};
 
 use crate::fault::Fault;
 use crate::options::Options;
@@ -150,6 +151,34 @@ impl Session {
     pub(crate) async fn count(&self, sql: &str) -> Result<u64, Fault> {
         let row = self.in_time(self.client.query_one(sql, &[])).await?;
         Ok(u64::try_from(row.get::<_, i64>(0)).unwrap_or(0))
+    }
+
+    /// The types of the columns that a question gives.
+    pub(crate) async fn types(&self, sql: &str) -> Result<Vec<Type>, Fault> {
+        let statement = self.client.prepare(sql).await?;
+        Ok(statement.columns().iter().map(|column| column.type_().clone()).collect())
+    }
+
+    /// The rows of an answer that may be large, as they come.
+    pub(crate) async fn stream(&self, sql: &str) -> Result<RowStream, Fault> {
+        let statement = self.client.prepare(sql).await?;
+        Ok(self.client.query_raw(&statement, std::iter::empty::<&(dyn ToSql + Sync)>()).await?)
+    }
+
+    /// Writes many rows into a table; says how many.
+    pub(crate) async fn copy<V: ToSql + Sync>(
+        &self,
+        sql: &str,
+        types: &[Type],
+        rows: &[Vec<V>],
+    ) -> Result<u64, Fault> {
+        let sink = self.client.copy_in(sql).await?;
+        let writer = BinaryCopyInWriter::new(sink, types);
+        tokio::pin!(writer);
+        for row in rows {
+            writer.as_mut().write_raw(row).await?;
+        }
+        Ok(writer.finish().await?)
     }
 
     /// A statement without values.

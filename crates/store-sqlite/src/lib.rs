@@ -16,6 +16,7 @@ mod reader;
 mod aside;
 mod backup;
 mod inspect;
+mod export;
 mod value;
 mod fault;
 
@@ -26,6 +27,7 @@ use std::thread::JoinHandle;
 use rusqlite::Connection;
 use tokio::sync::mpsc;
 
+pub use export::Export;
 pub use inspect::Inspection;
 pub use open::OpenError;
 pub use options::{Options, Synchronous};

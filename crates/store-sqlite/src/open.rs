@@ -1,5 +1,6 @@
 //! Opening a file: one owner, ours and no other, at the version that this release knows.
 
+use std::cmp::Ordering;
 use std::fs::{File, TryLockError};
 use std::io::{Read, Seek, Write};
 use std::path::{Path, PathBuf};
@@ -49,6 +50,24 @@ pub enum OpenError {
         found: u32,
         /// The latest version that this release knows.
         known: u32,
+    },
+    /// An earlier release has written it, and whoever only reads it does not upgrade it.
+    #[error("{} has version {found}, expected {known}: start a server of this release on it once, which upgrades it", path.display())]
+    TooOld {
+        /// The file.
+        path: PathBuf,
+        /// Its version.
+        found: u32,
+        /// The version that this release writes.
+        known: u32,
+    },
+    /// It is ours, and not whole.
+    #[error("{} is damaged: {reason}", path.display())]
+    Damaged {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong with it.
+        reason: String,
     },
     /// The system did not let us.
     #[error("{}: {source}", path.display())]
@@ -169,6 +188,21 @@ pub(crate) fn open_writer(path: &Path, options: &Options) -> Result<Connection, 
     migrate(&mut connection, found, options).map_err(database)?;
     prepare_writer(&connection, options).map_err(database)?;
     Ok(connection)
+}
+
+/// Refuses a file that is not just as this release writes it.
+pub(crate) fn refuse_other_versions(connection: &Connection, path: &Path) -> Result<(), OpenError> {
+    let found = number(connection, "user_version");
+    let found: u32 = found.map_err(|source| OpenError::Database { path: path.into(), source })?;
+    let known = MIGRATIONS.len() as u32;
+    match found.cmp(&known) {
+        Ordering::Greater => Err(OpenError::TooNew { path: path.into(), found, known }),
+        Ordering::Less if found == 0 => {
+            Err(OpenError::Foreign { path: path.into(), reason: "there is nothing in it".into() })
+        }
+        Ordering::Less => Err(OpenError::TooOld { path: path.into(), found, known }),
+        Ordering::Equal => Ok(()),
+    }
 }
 
 /// Opens a connection that only reads.

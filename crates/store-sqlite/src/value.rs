@@ -27,7 +27,7 @@ impl ToSql for Time {
 }
 
 impl Time {
-    fn value(self) -> Value {
+    pub(crate) fn value(self) -> Value {
         let nanos = self.0.as_nanosecond();
         match i64::try_from(nanos) {
             Ok(nanos) => Value::Integer(nanos),

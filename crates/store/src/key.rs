@@ -3,6 +3,8 @@
 use std::fmt;
 use std::sync::Arc;
 
+use punctual_core::ScheduleKey;
+
 macro_rules! number {
     ($(#[$doc:meta])* $name:ident, $inner:ty) => {
         $(#[$doc])*
@@ -63,4 +65,14 @@ impl fmt::Display for NodeId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.0.fmt(f)
     }
+}
+
+/// The shard that a schedule belongs to, for ever: a hash of its name.
+pub fn shard_of(key: &ScheduleKey, shards: u32) -> ShardId {
+    // FNV-1a: fixed for all time and all releases, since it decides where stored schedules are looked for.
+    let bytes = key.namespace.bytes().chain([0]).chain(key.schedule.bytes());
+    let hash = bytes.fold(0xcbf2_9ce4_8422_2325, |hash: u64, byte| {
+        (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3)
+    });
+    ShardId((hash % u64::from(shards.max(1))) as u32)
 }

@@ -6,7 +6,7 @@
 //! nodes from trying the same work.
 //!
 //! Reading order: [`Store`], then [`Batch`] and [`Unit`] (one atomic write), [`LiveRun`] (the life of a run), [`record`] (bytes),
-//! [`memory`] (the contract as short code), `conformance` (the contract as tests).
+//! [`transfer`] (everything as rows that can move), [`memory`] (the contract as short code), `conformance` (the contract as tests).
 
 mod key;
 mod error;
@@ -20,6 +20,7 @@ mod query;
 pub mod record;
 pub mod number;
 pub mod turn;
+pub mod transfer;
 pub mod memory;
 #[cfg(feature = "conformance")]
 pub mod conformance;
@@ -34,7 +35,7 @@ use tokio::sync::mpsc;
 
 pub use commit::{Batch, Expected, RunRequest, RunWrite, TreeView, TreeWrite, Unit};
 pub use error::{Conflict, StoreError};
-pub use key::{Epoch, Keeper, NodeId, QueueKey, RunKey, Sequence, ShardId, TreeKey};
+pub use key::{Epoch, Keeper, NodeId, QueueKey, RunKey, Sequence, ShardId, TreeKey, shard_of};
 pub use lease::Lease;
 pub use query::{Lifespan, Page, Retention, RunFilter, RunQuery, ScheduleQuery};
 pub use queue::{NewQueue, Queue, QueueDepth, QueueSettings, Rate};

@@ -23,6 +23,7 @@ mod workers;
 
 mod serving;
 mod operating;
+mod migrating;
 mod terminal;
 mod packaging;
 

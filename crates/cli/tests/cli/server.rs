@@ -31,9 +31,14 @@ impl TestServer {
 
     pub fn start_in(directory: TempDir, listen: &str, more: &[&str]) -> TestServer {
         let database = format!("sqlite:{}", directory.path().join("punctual.db").display());
+        TestServer::start_on(&database, directory, listen, more)
+    }
+
+    /// On another database than the one in the directory.
+    pub fn start_on(database: &str, directory: TempDir, listen: &str, more: &[&str]) -> TestServer {
         let log =
             File::options().append(true).create(true).open(directory.path().join("server.log")).unwrap();
-        let mut command = bare(&["serve", "--listen", listen, "--database", &database]);
+        let mut command = bare(&["serve", "--listen", listen, "--database", database]);
         command.args(more).stderr(log);
         let process = Process::spawn(command);
         let ready = process.stdout.recv_timeout(PATIENCE);

@@ -117,7 +117,7 @@ fn every_command_helps_with_examples() {
     let schedule = "create describe list count update pause resume trigger backfill cancel-backfill skip unskip delete \
                     preview why ledger watch";
     let mut names = vec!["preview", "explain", "lint", "diff", "completions", "serve", "worker", "config"];
-    names.extend(["schedule", "run", "queue", "top", "doctor", "backup", "restore"]);
+    names.extend(["schedule", "run", "queue", "top", "doctor", "backup", "restore", "migrate"]);
     let mut names: Vec<String> = names.into_iter().map(str::to_owned).collect();
     names.extend(verbs("schedule", schedule));
     names.extend(verbs("run", "enqueue list describe cancel terminate retry logs"));

@@ -4,7 +4,7 @@
 //! sequence alone decides. It wakes nobody: the store tells the owner of every tree that a guest has written.
 
 use punctual_core::ScheduleKey;
-use punctual_store::{Epoch, ShardId};
+use punctual_store::{Epoch, ShardId, shard_of};
 
 /// In what right.
 #[derive(Clone, Copy, Debug)]
@@ -35,14 +35,4 @@ impl Role {
     pub(super) fn is_guest(self) -> bool {
         matches!(self, Role::Guest { .. })
     }
-}
-
-/// The shard that a schedule belongs to, for ever: a hash of its name.
-pub fn shard_of(key: &ScheduleKey, shards: u32) -> ShardId {
-    // FNV-1a: fixed for all time and all releases, since it decides where stored schedules are looked for.
-    let bytes = key.namespace.bytes().chain([0]).chain(key.schedule.bytes());
-    let hash = bytes.fold(0xcbf2_9ce4_8422_2325, |hash: u64, byte| {
-        (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3)
-    });
-    ShardId((hash % u64::from(shards.max(1))) as u32)
 }

@@ -9,14 +9,13 @@ use punctual_core::{
     Command, InitialPatch, OverlapPolicy, Policies, RequestId, RetryPolicy, RunAction, ScheduleKey, Timeouts,
     Trigger,
 };
-use punctual_engine::shard::shard_of;
 use punctual_engine::{
     AttemptEnd, Claimed, Clock, Directive, Engine, EngineConfig, NewSchedule, Pulse, Recorded, Report,
     SystemClock, Verb,
 };
 use punctual_spec::{Interval, Spec};
 use punctual_store::memory::Memory;
-use punctual_store::{News, QueueSettings, Store};
+use punctual_store::{News, QueueSettings, Store, shard_of};
 
 pub const WAIT: Duration = Duration::from_secs(20);
 

@@ -134,6 +134,8 @@ impl Driver {
             self.outlet.metrics.trees.shift(size.1, size_now.1);
             size = size_now;
             if let Some(ended) = ended {
+                // What becomes of them is for the next owner to say.
+                self.outlet.forget_quarantined(self.shard.quarantined());
                 waiters.into_values().for_each(|waiter| refuse(Some(waiter)));
                 return ended;
             }

@@ -1,5 +1,6 @@
 //! The engine of one node: starts and stops the drivers of its shards, and serves every verb.
 
+mod adopt;
 mod enqueue;
 mod examine;
 mod hear;

@@ -61,6 +61,14 @@ impl Outlet {
         }
     }
 
+    /// Broken schedules are driven elsewhere from now on.
+    pub(crate) fn forget_quarantined(&self, trees: impl Iterator<Item = TreeKey>) {
+        if let Ok(mut quarantined) = self.quarantined.lock() {
+            trees.for_each(|tree| drop(quarantined.remove(&tree)));
+            self.metrics.quarantined.set(quarantined.len() as u64);
+        }
+    }
+
     /// The database did not answer.
     pub(crate) fn stumbled(&self, error: &StoreError) {
         self.metrics.stumbles.add(1);

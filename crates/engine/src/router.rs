@@ -3,6 +3,7 @@
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::Sender;
 use std::sync::{Arc, RwLock};
+use std::time::Duration;
 
 use jiff::Timestamp;
 use punctual_core::{Answer, ScheduleKey};
@@ -14,6 +15,12 @@ use crate::error::EngineError;
 use crate::metrics::Metrics;
 use crate::shard::{Assignment, Event, Refusal, Target, shard_of};
 use crate::verb::Work;
+
+/// How long a change steps back when another node was faster too often: this, doubled up to the longest.
+const STEP_BACK_FIRST: Duration = Duration::from_millis(2);
+
+/// The longest.
+const STEP_BACK_MAX: Duration = Duration::from_millis(100);
 
 /// Finds the driver of a shard, and keeps callers from asking for more than can be done.
 pub(crate) struct Router {
@@ -116,16 +123,31 @@ impl Router {
         runs: Vec<RunWrite>,
     ) -> Result<Answer, Refusal> {
         let assignment = Assignment { ticket: None, target, work, runs, tries: 0 };
-        match (self.driver(shard_of(key, self.shards)), self.guest()) {
-            (Some(driver), None) => ask(&driver, assignment).await,
-            (Some(driver), Some(guest)) => match ask(&driver, assignment.clone()).await {
-                // The shard has just gone elsewhere. What was on its way may have been written: every change is harmless
-                // to repeat.
-                Err(Refusal::NotOwner) => ask(&guest, assignment).await,
+        let shard = shard_of(key, self.shards);
+        let Some(guest) = self.guest() else {
+            return match self.driver(shard) {
+                Some(driver) => ask(&driver, assignment).await,
+                None => Err(Refusal::NotOwner),
+            };
+        };
+        let mut wait = STEP_BACK_FIRST;
+        loop {
+            let answer = match self.driver(shard) {
+                Some(driver) => ask(&driver, assignment.clone()).await,
+                None => Err(Refusal::NotOwner),
+            };
+            let answer = match answer {
+                // The shard is elsewhere, or has just gone there. What was on its way may have been written: every change is
+                // harmless to repeat.
+                Err(Refusal::NotOwner) => ask(&guest, assignment.clone()).await,
                 answer => answer,
-            },
-            (None, Some(guest)) => ask(&guest, assignment).await,
-            (None, None) => Err(Refusal::NotOwner),
+            };
+            match answer {
+                // Another node is faster again and again: whoever steps back for a moment meets it no more.
+                Err(Refusal::Aborted { .. }) if wait <= STEP_BACK_MAX => tokio::time::sleep(wait).await,
+                answer => return answer,
+            }
+            wait *= 2;
         }
     }
 

@@ -222,6 +222,11 @@ impl Shard {
         self.ready.len() < self.settings.units_max && self.to_load.len() < self.settings.loads_max
     }
 
+    /// Schedules that are broken and do nothing.
+    pub fn quarantined(&self) -> impl Iterator<Item = TreeKey> {
+        self.quarantined.keys().copied()
+    }
+
     /// How many schedules have a timer, and how many are loaded.
     pub fn size(&self) -> (usize, usize) {
         (self.timers.len(), self.loaded)

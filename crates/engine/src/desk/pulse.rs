@@ -85,10 +85,13 @@ impl Desk {
 
     /// A worker may turn to any node: whoever hears of a run looks after it from then on.
     async fn hear_of_others(&self, worker: (&str, &str), runs: &[(RunKey, u32)]) -> Result<(), EngineError> {
+        if !self.node.shared {
+            return Ok(());
+        }
         let unknown: Vec<(RunKey, u32)> = {
             let mut watches = self.watches();
-            let unknown = runs.iter().filter(|(run, attempt)| watches.lease(*run, *attempt).is_none());
-            unknown.copied().filter(|_| self.node.shared).collect()
+            let is_unknown = |(run, attempt): &&(RunKey, u32)| watches.lease(*run, *attempt).is_none();
+            runs.iter().filter(is_unknown).copied().collect()
         };
         let found = self.find_held(worker, &unknown).await?;
         self.take_over(&found).await?;
@@ -106,8 +109,11 @@ impl Desk {
         runs: &[(RunKey, u32)],
         mut answers: Vec<PulseAnswer>,
     ) -> Result<Vec<PulseAnswer>, EngineError> {
+        if !self.node.shared {
+            return Ok(answers);
+        }
         let gone = runs.iter().zip(&answers).filter(|(_, answer)| answer.directive == Directive::Gone);
-        let gone: Vec<(RunKey, u32)> = gone.map(|(run, _)| *run).filter(|_| self.node.shared).collect();
+        let gone: Vec<(RunKey, u32)> = gone.map(|(run, _)| *run).collect();
         let lease_until = self.clock.now().checked_add(self.config.worker_lease).unwrap_or(Timestamp::MAX);
         for live in self.find_held(worker, &gone).await? {
             let directive = match live.stop {

@@ -10,12 +10,22 @@ use crate::shard::Event;
 /// How long to wait before listening again, when the way on which news come was cut.
 const LISTEN_AGAIN: Duration = Duration::from_secs(1);
 
+/// News that are heard at a time.
+const NEWS_MAX: usize = 1_000;
+
 impl Engine {
     /// Hears news, one after the other, for as long as the process lives.
     pub(super) async fn hear_all(self, mut listener: Listener) {
+        let mut heard = Vec::new();
         loop {
-            while let Some(news) = listener.recv().await {
-                self.hear(news).await;
+            while listener.recv_many(&mut heard, NEWS_MAX).await > 0 {
+                if heard.iter().any(|news| matches!(news, News::Queue(_))) {
+                    // Once for all of them, and first: others may be of schedules of these queues.
+                    self.hear_of_queues().await;
+                }
+                for news in heard.drain(..) {
+                    self.hear(news).await;
+                }
             }
             tokio::time::sleep(LISTEN_AGAIN).await;
             let Some(again) = self.inner.store.listen() else { return };
@@ -27,12 +37,7 @@ impl Engine {
     async fn hear(&self, news: News) {
         let inner = &self.inner;
         match news {
-            News::Ready(queue) => inner.desk.ring_here(queue),
-            News::Queue(queue) => {
-                // In order: what comes next may be a schedule of this queue.
-                self.hear_of_queues().await;
-                inner.desk.ring_here(queue);
-            }
+            News::Ready(queue) | News::Queue(queue) => inner.desk.ring_here(queue),
             News::Tree { shard, tree, due_time } => inner.router.tell(shard, Event::Moved { tree, due_time }),
             News::Stop(run) => {
                 let desk = inner.desk.clone();

@@ -8,7 +8,7 @@ use std::sync::mpsc::{Sender, channel};
 use std::time::{Duration, Instant};
 
 use jiff::{SignedDuration, Timestamp};
-use punctual_store::{Keeper, Kept, Lease, NodeId, NodeSeen, Roster, ShardId, StoreError};
+use punctual_store::{Keeper, Lease, NodeId, NodeSeen, Roster, ShardId, StoreError};
 use tokio::sync::oneshot;
 use tokio::task::JoinSet;
 
@@ -31,19 +31,19 @@ pub(super) struct Standing {
 
 /// This node's part in the whole.
 pub(super) struct Member {
-    engine: Engine,
+    pub(super) engine: Engine,
     held: BTreeMap<ShardId, Holding>,
     drivers: JoinSet<ShardId>,
     /// Whoever was on the roster when it was last read.
-    known: BTreeSet<Keeper>,
-    /// Nodes that are gone, and whose runs nobody has looked at yet.
-    orphaned: BTreeSet<Keeper>,
+    pub(super) known: BTreeSet<Keeper>,
+    /// Nodes that are gone, and whose runs this node has not looked for yet.
+    pub(super) orphaned: BTreeSet<Keeper>,
     /// Shards whose owner is gone.
     abandoned: BTreeSet<ShardId>,
-    adoption: Option<tokio::task::JoinHandle<Vec<Keeper>>>,
+    pub(super) adoption: Option<tokio::task::JoinHandle<Vec<Keeper>>>,
     /// When a shard may become free that is to be taken.
     look_again: Option<Duration>,
-    rounds: u64,
+    pub(super) rounds: u64,
 }
 
 /// A shard that this node has the lease of.
@@ -242,65 +242,8 @@ impl Member {
         let length = length.max(SignedDuration::ZERO).unsigned_abs() + Duration::from_millis(1);
         self.look_again = Some(self.look_again.map_or(length, |sooner| sooner.min(length)));
     }
-
-    /// Somebody looks after the runs of nodes that are gone: the one that has been here for longest.
-    async fn adopt(&mut self, roster: &Roster) {
-        let inner = self.engine.inner.clone();
-        let all: BTreeSet<Keeper> = roster.nodes.iter().map(|seen| seen.keeper).collect();
-        if self.rounds == 1 {
-            let kept = Kept::ByNoneOf(all.iter().copied().collect());
-            let desk = inner.desk.clone();
-            tokio::spawn(async move {
-                if let Err(error) = desk.adopt(kept).await {
-                    tracing::warn!(%error, "runs that nobody looks after could not be read; the next self-check will");
-                }
-            });
-        }
-        self.orphaned.extend(self.known.difference(&all));
-        self.known = all;
-        let first = roster.nodes.iter().find(|seen| seen.expires_at > roster.now);
-        if first.is_none_or(|seen| seen.keeper != inner.node.keeper) {
-            self.orphaned.clear();
-            return;
-        }
-        if self.adoption.as_ref().is_some_and(|adoption| !adoption.is_finished()) {
-            return;
-        }
-        if let Some(adoption) = self.adoption.take() {
-            self.orphaned.extend(adoption.await.unwrap_or_default());
-        }
-        let gone: Vec<NodeSeen> =
-            roster.nodes.iter().filter(|seen| seen.expires_at <= roster.now).cloned().collect();
-        let left = std::mem::take(&mut self.orphaned);
-        if !gone.is_empty() || !left.is_empty() {
-            self.adoption = Some(tokio::spawn(self.engine.clone().adopt_from(gone, left)));
-        }
-    }
 }
 
 fn is_alive(nodes: &[NodeSeen], node: &NodeId, now: Timestamp) -> bool {
     nodes.iter().any(|seen| seen.node == *node && seen.expires_at > now)
-}
-
-impl Engine {
-    /// Takes over the runs of nodes that are gone, then strikes them off the roster; says whose it could not.
-    async fn adopt_from(self, gone: Vec<NodeSeen>, left: BTreeSet<Keeper>) -> Vec<Keeper> {
-        let (inner, mut failed) = (&self.inner, Vec::new());
-        let gone = gone.into_iter().map(|seen| (seen.keeper, Some(seen.node)));
-        for (keeper, node) in gone.chain(left.into_iter().map(|keeper| (keeper, None))) {
-            let adopted = inner.desk.adopt(Kept::By(keeper)).await;
-            let struck = match (adopted, node) {
-                (Ok(runs), Some(node)) => {
-                    tracing::warn!(%node, runs, "a node is gone; its runs are looked after here");
-                    inner.store.strike(node, false).await.map_err(EngineError::from)
-                }
-                (adopted, _) => adopted.map(drop),
-            };
-            if let Err(error) = struck {
-                tracing::warn!(%keeper, %error, "runs of a node that is gone could not be taken over yet");
-                failed.push(keeper);
-            }
-        }
-        failed
-    }
 }

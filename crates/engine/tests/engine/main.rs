@@ -3,6 +3,7 @@
 mod bench;
 mod cluster;
 mod guest;
+mod line;
 mod node;
 mod queue;
 mod shard;

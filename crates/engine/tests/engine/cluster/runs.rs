@@ -1,10 +1,12 @@
 //! Workers turn to any node, and every run is looked after by exactly one.
 
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use jiff::SignedDuration;
 use punctual_core::{Outcome, StopKind};
-use punctual_engine::{AttemptEnd, Claimed, Directive, Engine, Pulse, Recorded};
-use punctual_store::{QueueSettings, RunKey, Store};
+use punctual_engine::{AttemptEnd, Claimed, Directive, Engine, EngineConfig, Pulse, Recorded, SystemClock};
+use punctual_store::{News, QueueSettings, RunKey, Store};
 
 use crate::town::{Town, WAIT, claim, heartbeat, report, schedule, trigger, until};
 
@@ -203,5 +205,69 @@ async fn runs_of_a_node_that_left_in_good_order_are_looked_after_too() {
     let again = claim(&two).await;
     assert_eq!((again.live.made.run, again.live.attempt), (lost.live.made.run, 2));
     assert_eq!(town.shares().await.values().sum::<usize>(), 2);
+    two.stop(WAIT).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_attempt_that_waits_for_its_callback_is_missed_nowhere() {
+    let (_town, one, two) = two_nodes(Some(1)).await;
+    trigger(&one, "s", "t").await;
+    let claimed = claim(&one).await;
+    let (run, attempt) = (claimed.live.made.run, claimed.live.attempt);
+
+    assert!(two.await_callback(run, attempt).await.unwrap());
+
+    until("the other one keeps it", async || {
+        (one.metrics().running.get(), two.metrics().running.get()) == (0, 1)
+    })
+    .await;
+    assert_eq!(one.callback("default", run, Ok(None)).await.unwrap(), Recorded::Closed);
+    until("nobody has it any more", async || two.metrics().running.get() == 0).await;
+    assert_eq!(one.metrics().takeovers.get(), 0);
+    one.stop(WAIT).await;
+    two.stop(WAIT).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn missed_news_cost_a_look_and_nothing_else() {
+    let (town, one, two) = two_nodes(None).await;
+    trigger(&one, "s", "t1").await;
+    let claimed = claim(&two).await;
+
+    town.store.tell(News::Gap);
+
+    assert!(matches!(heartbeat(&two, &claimed, Duration::ZERO).await, Directive::GoOn { .. }));
+    assert_eq!(report(&one, &claimed, AttemptEnd::Succeeded(None)).await, Recorded::Closed);
+    trigger(&two, "s", "t2").await;
+    assert_eq!(claim(&one).await.live.attempt, 1);
+    town.settles(&[(&one, 1), (&two, 1)]).await;
+    one.stop(WAIT).await;
+    two.stop(WAIT).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn one_node_removes_what_is_old_for_all() {
+    let town = Town::new(2);
+    let config = |node: &str| EngineConfig {
+        node: node.into(),
+        retention_pause: SignedDuration::from_millis(10),
+        run_retention: SignedDuration::ZERO,
+        ..EngineConfig::default()
+    };
+    let one = town.join_with(Arc::new(SystemClock), config("one")).await;
+    let two = town.join_with(Arc::new(SystemClock), config("two")).await;
+    town.settles(&[(&one, 1), (&two, 1)]).await;
+    let leases = town.store.roster().await.unwrap().leases;
+    let (does, rests) = if leases[0].node == *one.node_id() { (&one, &two) } else { (&two, &one) };
+    one.create(schedule("s", "c", None, None)).await.unwrap();
+    let before = rests.metrics().retired.get();
+
+    trigger(&one, "s", "t").await;
+    let claimed = claim(&two).await;
+    report(&two, &claimed, AttemptEnd::Succeeded(None)).await;
+
+    until("it is removed", async || does.metrics().retired.get() > 0).await;
+    assert_eq!(rests.metrics().retired.get(), before);
+    one.stop(WAIT).await;
     two.stop(WAIT).await;
 }

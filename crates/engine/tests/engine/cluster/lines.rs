@@ -1,0 +1,74 @@
+//! Nodes that lose the database for a while, and a node that shares it with nobody.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use jiff::Timestamp;
+use punctual_engine::{AttemptEnd, Engine, EngineConfig, Recorded, SystemClock};
+use punctual_store::memory::Memory;
+use punctual_store::{Keeper, Kept, QueueSettings, Store};
+
+use crate::line::Line;
+use crate::town::{Town, WAIT, claim, report, schedule, trigger, until};
+
+async fn start(line: &Arc<Line>, name: &str) -> Engine {
+    let config = EngineConfig { node: name.into(), ..EngineConfig::default() };
+    let engine = Engine::start(line.clone(), Arc::new(SystemClock), config).await.unwrap();
+    engine.create_queue("default", "q", QueueSettings::default()).await.unwrap();
+    engine
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_node_without_the_database_says_so_and_finds_its_place_again() {
+    let town = Town::new(4);
+    let (line, other) = (Line::new(town.store.clone(), true), town.join("other").await);
+    let cut_off = start(&line, "cut-off").await;
+    town.settles(&[(&cut_off, 2), (&other, 2)]).await;
+    let name = town.name_at(&cut_off).await;
+    cut_off.create(schedule(&name, "c", None, None)).await.unwrap();
+    trigger(&cut_off, &name, "t1").await;
+    let claimed = claim(&cut_off).await;
+
+    line.cut.store(true, Ordering::SeqCst);
+    town.pass(6, &[&other]).await;
+    until("the other one has everything", async || other.metrics().shards.get() == 4).await;
+    until("it is said", async || !cut_off.health().ready).await;
+    assert!(cut_off.health().reason.unwrap().contains("the database does not answer"));
+    trigger(&other, &name, "t2").await;
+
+    line.cut.store(false, Ordering::SeqCst);
+    town.pass(1, &[&other, &cut_off]).await;
+    town.settles(&[(&cut_off, 2), (&other, 2)]).await;
+    until("it is ready again", async || cut_off.health().ready).await;
+    // What it handed out is looked after by the other one now; whoever hears of it records it.
+    until("it lets go of it", async || cut_off.metrics().running.get() == 0).await;
+    assert_eq!(report(&cut_off, &claimed, AttemptEnd::Succeeded(None)).await, Recorded::Closed);
+    trigger(&cut_off, &name, "t3").await;
+    for _ in 0..2 {
+        assert_eq!(claim(&cut_off).await.live.attempt, 1);
+    }
+    cut_off.stop(WAIT).await;
+    other.stop(WAIT).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_node_alone_draws_no_number_and_has_everything_again_after_it_died() {
+    let store = Arc::new(Memory::new(2, Timestamp::now()));
+    let line = Line::new(store.clone(), false);
+    let first = start(&line, "alone").await;
+    assert_eq!((&*first.node_id().0, first.metrics().shards.get()), ("alone", 2));
+    assert!(first.health().ready);
+    first.create(schedule("s", "c", None, None)).await.unwrap();
+    trigger(&first, "s", "t").await;
+    let claimed = claim(&first).await;
+    assert_eq!(store.live_runs(Kept::By(Keeper(0)), None, 10).await.unwrap().len(), 1);
+    assert!(store.roster().await.unwrap().nodes.is_empty(), "nobody needs to know");
+    first.crash();
+
+    let second = start(&line, "alone").await;
+
+    assert_eq!((second.metrics().shards.get(), second.metrics().running.get()), (2, 1));
+    assert_eq!(report(&second, &claimed, AttemptEnd::Succeeded(None)).await, Recorded::Closed);
+    second.stop(WAIT).await;
+    assert!(store.roster().await.unwrap().leases.is_empty());
+}

@@ -1,0 +1,93 @@
+//! A line to the reference store that can be cut, and that may lead to a store of its own.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use jiff::{SignedDuration, Timestamp};
+use punctual_core::{Entry, StartId};
+use punctual_store::memory::Memory;
+use punctual_store::{
+    Batch, Beat, Claim, Keeper, Kept, Lease, Listener, LiveRun, NewQueue, News, NodeId, Page, Queue,
+    QueueDepth, QueueKey, QueueSettings, Reply, Retention, Roster, RunDetails, RunKey, RunQuery,
+    ScheduleQuery, ShardId, Store, StoreError, StoredRun, StoredTree, Taken, TreeKey, TreeRef,
+};
+
+/// One node's way to the store.
+pub struct Line {
+    pub store: Arc<Memory>,
+    /// Whether others have one too.
+    pub shared: bool,
+    pub cut: AtomicBool,
+}
+
+impl Line {
+    pub fn new(store: Arc<Memory>, shared: bool) -> Arc<Line> {
+        Arc::new(Line { store, shared, cut: AtomicBool::new(false) })
+    }
+
+    fn is_cut(&self) -> bool {
+        self.cut.load(Ordering::SeqCst)
+    }
+}
+
+macro_rules! unless_cut {
+    ($($name:ident($($argument:ident: $kind:ty),*) -> $answer:ty;)*) => {
+        $(fn $name(&self, $($argument: $kind),*) -> Reply<'_, $answer> {
+            if self.is_cut() {
+                return Box::pin(std::future::ready(Err(StoreError::unavailable("the line is cut"))));
+            }
+            self.store.$name($($argument),*)
+        })*
+    };
+}
+
+impl Store for Line {
+    fn shards(&self) -> u32 {
+        self.store.shards()
+    }
+
+    fn is_shared(&self) -> bool {
+        self.shared
+    }
+
+    fn listen(&self) -> Option<Listener> {
+        self.store.listen().filter(|_| self.shared)
+    }
+
+    fn tell(&self, news: News) {
+        if !self.is_cut() {
+            self.store.tell(news);
+        }
+    }
+
+    unless_cut! {
+        now() -> Timestamp;
+        acquire(shard: ShardId, node: NodeId, ttl: SignedDuration) -> Option<Lease>;
+        renew(lease: Lease, ttl: SignedDuration) -> Lease;
+        release(lease: Lease) -> ();
+        beat(beat: Beat) -> Roster;
+        roster() -> Roster;
+        strike(node: NodeId, leaves: bool) -> ();
+        drain(node: NodeId, draining: bool) -> bool;
+        keep(runs: Vec<RunKey>, keeper: Keeper) -> ();
+        reserve(count: u32) -> i64;
+        load(trees: Vec<TreeRef>) -> Vec<Option<StoredTree>>;
+        timers(shard: ShardId, after: Option<TreeKey>, count: usize) -> Vec<(TreeKey, Option<Timestamp>)>;
+        ledger(tree: TreeKey, after: Timestamp, through: Timestamp, count: usize) -> Vec<Entry>;
+        schedules(query: ScheduleQuery) -> Page<StoredTree>;
+        count_schedules(query: ScheduleQuery) -> u64;
+        create_queue(queue: NewQueue) -> Queue;
+        queues(namespace: Option<Arc<str>>) -> Vec<Queue>;
+        queue_depth(queue: QueueKey) -> QueueDepth;
+        update_queue(queue: QueueKey, settings: QueueSettings) -> Option<Queue>;
+        claim(claim: Claim) -> Taken;
+        live_runs(kept: Kept, after: Option<RunKey>, count: usize) -> Vec<LiveRun>;
+        load_runs(runs: Vec<RunKey>) -> Vec<Option<StoredRun>>;
+        closed_run(tree: TreeKey, start: StartId) -> Option<RunKey>;
+        runs(query: RunQuery) -> Page<StoredRun>;
+        run_details(run: RunKey) -> RunDetails;
+        secret(fresh: [u8; 32]) -> [u8; 32];
+        retire(retention: Retention) -> u64;
+        commit(batch: Batch) -> Vec<Result<(), StoreError>>;
+    }
+}

@@ -10,7 +10,7 @@ mod touched;
 use std::collections::{BTreeMap, BTreeSet};
 use std::pin::Pin;
 
-use futures_util::future::join_all;
+use futures_util::future::{join_all, try_join_all};
 use punctual_store::{Claim, Expected, Keeper, RunWrite, Taken, Unit};
 use tokio_postgres::Row;
 
@@ -93,6 +93,8 @@ pub(crate) async fn write(
 ) -> Result<Written, Fault> {
     let columns = Columns::collect(units, claims, queues);
     let params = columns.statements(telling);
+    // What is prepared first is sent in order, and so rows are held in order.
+    try_join_all(params.iter().map(|statement| session.prepare(statement.sql))).await?;
     let mut sent: Vec<Sent<'_>> = Vec::new();
     sent.push(Box::pin(async { session.run("BEGIN").await.map(|()| Said::Changed(0)) }));
     for statement in &params {

@@ -104,12 +104,39 @@ impl Postgres {
         format!("postgresql://postgres@127.0.0.1:{}/postgres", self.port)
     }
 
+    /// Where it listens, on loopback.
+    pub fn port(&self) -> u16 {
+        self.port
+    }
+
     /// An empty database, and what a client connects to.
     pub fn create_database(&self, name: &str) -> Result<String> {
         let port = self.port.to_string();
         let mut create = Command::new(self.programs.join("createdb"));
         run(create.args(["--host=127.0.0.1", "--username=postgres", "--port", &port, name]))?;
         Ok(format!("postgresql://postgres@127.0.0.1:{}/{name}", self.port))
+    }
+
+    /// What a statement answers in a database: a line for each row, `|` between columns.
+    pub fn query(&self, database: &str, sql: &str) -> Result<String> {
+        let port = self.port.to_string();
+        let mut ask = Command::new(self.programs.join("psql"));
+        ask.args(["--host=127.0.0.1", "--username=postgres", "--no-psqlrc", "--quiet", "--tuples-only"]);
+        ask.args(["--no-align", "--port", &port, "--dbname", database, "--command", sql]);
+        let answer = ask.output().context("cannot run psql")?;
+        if !answer.status.success() {
+            bail!("{sql}: {}", String::from_utf8_lossy(&answer.stderr).trim());
+        }
+        Ok(String::from_utf8_lossy(&answer.stdout).into_owned())
+    }
+
+    /// Ends all connections to a database, as an operator or a failing proxy does; says how many.
+    pub fn end_connections(&self, database: &str) -> Result<usize> {
+        let sql = format!(
+            "SELECT pg_terminate_backend(pid) FROM pg_stat_activity
+            WHERE datname = '{database}' AND pid <> pg_backend_pid()"
+        );
+        Ok(self.query(database, &sql)?.lines().count())
     }
 
     fn wait(&self) -> Result<()> {

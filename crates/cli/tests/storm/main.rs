@@ -4,6 +4,7 @@
 //! workers that work, die, hang and answer twice. Afterwards the ledger, the runs and what workers received are compared.
 
 mod calls;
+mod cluster;
 mod disk;
 mod process;
 mod random;
@@ -15,7 +16,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use process::Node;
-use punctual_api::v1;
+use punctual_api::{Client, v1};
 use random::Random;
 use workers::{Seen, Worker};
 
@@ -55,10 +56,7 @@ fn plans() -> Vec<Plan> {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn nothing_is_lost_doubled_or_unexplained_by_a_hundred_kills() {
-    let seed = std::env::var("STORM_SEED")
-        .ok()
-        .and_then(|text| text.parse().ok())
-        .unwrap_or_else(random::from_clock);
+    let seed = random::seed();
     eprintln!("storm seed {seed}; repeat with STORM_SEED={seed}");
     let mut random = Random(seed);
     let folder = tempfile::tempdir().unwrap();
@@ -68,7 +66,7 @@ async fn nothing_is_lost_doubled_or_unexplained_by_a_hundred_kills() {
     let (stop, seen) = (Arc::new(AtomicBool::new(false)), Arc::new(Seen::default()));
     let workers: Vec<_> = (0..8u64)
         .map(|index| {
-            let worker = Worker::new(index, seed ^ index, node.address(), stop.clone(), seen.clone());
+            let worker = Worker::new(index, seed ^ index, vec![node.client()], stop.clone(), seen.clone());
             tokio::spawn(worker.run())
         })
         .collect();
@@ -98,12 +96,12 @@ async fn nothing_is_lost_doubled_or_unexplained_by_a_hundred_kills() {
     for plan in &plans {
         pause(&node, &plan.name).await;
     }
-    drain(&node, &plans).await;
+    drain(node.client(), &plans).await;
     stop.store(true, Ordering::SeqCst);
     for worker in workers {
         worker.await.unwrap();
     }
-    let report = verify::everything(&node, &plans, &seen).await;
+    let report = verify::everything(&node.client(), &plans, &seen, Duration::ZERO).await;
     eprintln!(
         "storm: {} kills in {:.0} s ({:.1} s down in all), {report}",
         node.kills,
@@ -122,6 +120,12 @@ async fn set_up(node: &Node, plans: &[Plan]) {
     };
     client.queues.create(queue).await.unwrap();
     for plan in plans {
+        client.schedules.create(plan.create()).await.unwrap();
+    }
+}
+
+impl Plan {
+    fn create(&self) -> v1::CreateScheduleRequest {
         let seconds = |seconds: i64| Some(prost_types::Duration { seconds, nanos: 0 });
         let action = v1::QueueAction {
             queue: QUEUE.into(),
@@ -138,25 +142,24 @@ async fn set_up(node: &Node, plans: &[Plan]) {
             }),
             ..Default::default()
         };
-        let interval = v1::Interval { every: seconds(plan.every_seconds), ..Default::default() };
+        let interval = v1::Interval { every: seconds(self.every_seconds), ..Default::default() };
         let schedule = v1::Schedule {
             spec: Some(v1::Spec { intervals: vec![interval], ..Default::default() }),
             action: Some(v1::Action { kind: Some(v1::action::Kind::Queue(action)), ..Default::default() }),
             policies: Some(v1::Policies {
-                overlap: plan.overlap.into(),
-                concurrency: Some(plan.concurrency),
+                overlap: self.overlap.into(),
+                concurrency: Some(self.concurrency),
                 ..Default::default()
             }),
             ..Default::default()
         };
-        let create = v1::CreateScheduleRequest {
+        v1::CreateScheduleRequest {
             namespace: NAMESPACE.into(),
-            schedule_id: plan.name.clone(),
-            request_id: format!("create {}", plan.name),
+            schedule_id: self.name.clone(),
+            request_id: format!("create {}", self.name),
             schedule: Some(schedule),
             ..Default::default()
-        };
-        client.schedules.create(create).await.unwrap();
+        }
     }
 }
 
@@ -171,9 +174,8 @@ async fn pause(node: &Node, name: &str) {
 }
 
 /// Waits until no schedule has anything on its way.
-async fn drain(node: &Node, plans: &[Plan]) {
+async fn drain(mut client: Client, plans: &[Plan]) {
     let begun = Instant::now();
-    let mut client = node.client();
     for plan in plans {
         loop {
             let describe =

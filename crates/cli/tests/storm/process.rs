@@ -1,5 +1,6 @@
-//! A server process that is started, killed, stopped for a while, and started again on the same port and file.
+//! A server process that is started, killed, stopped for a while, and started again on the same port and database.
 
+use std::fs::File;
 use std::io::{BufRead, BufReader};
 use std::net::TcpListener;
 use std::path::{Path, PathBuf};
@@ -10,18 +11,39 @@ use punctual_api::Client;
 
 pub struct Node {
     child: Child,
-    path: PathBuf,
+    setting: Setting,
     port: u16,
-    flags: Vec<String>,
     pub kills: usize,
 }
 
-fn command(path: &Path, port: u16, flags: &[String]) -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_punctual"));
-    command.args(["serve", "--listen", &format!("127.0.0.1:{port}"), "--database"]);
-    command.arg(format!("sqlite:{}", path.display())).args(flags);
-    command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null());
-    command
+/// What a process is started with, each time.
+#[derive(Clone, Default)]
+pub struct Setting {
+    pub database: String,
+    pub flags: Vec<String>,
+    pub environment: Vec<(String, String)>,
+    /// Where its log goes, if anywhere.
+    pub log: Option<PathBuf>,
+}
+
+impl Setting {
+    fn command(&self, port: u16) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_punctual"));
+        command.args(["serve", "--listen", &format!("127.0.0.1:{port}"), "--database", &self.database]);
+        command.args(&self.flags).envs(self.environment.iter().cloned());
+        let log = self.log.as_ref().map_or(Stdio::null(), |path| {
+            File::options().create(true).append(true).open(path).unwrap().into()
+        });
+        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(log);
+        command
+    }
+}
+
+impl Drop for Node {
+    /// Nothing stays behind when a test fails.
+    fn drop(&mut self) {
+        let _ = (self.child.kill(), self.child.wait());
+    }
 }
 
 fn signal(pid: u32, name: &str) {
@@ -35,11 +57,16 @@ impl Node {
     }
 
     pub async fn start_with(path: &Path, flags: &[&str]) -> Node {
-        let flags: Vec<String> = flags.iter().map(ToString::to_string).collect();
+        let database = format!("sqlite:{}", path.display());
+        let flags = flags.iter().map(ToString::to_string).collect();
+        Node::launch(Setting { database, flags, ..Setting::default() }).await
+    }
+
+    pub async fn launch(setting: Setting) -> Node {
         // A port of our own, so that clients find the server again after a restart.
         let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
-        let child = command(path, port, &flags).spawn().unwrap();
-        let mut node = Node { child, path: path.into(), port, flags, kills: 0 };
+        let child = setting.command(port).spawn().unwrap();
+        let mut node = Node { child, setting, port, kills: 0 };
         node.wait_until_ready().await;
         node
     }
@@ -74,20 +101,28 @@ impl Node {
     }
 
     pub async fn restart(&mut self) {
-        self.child = command(&self.path, self.port, &self.flags).spawn().unwrap();
+        self.child = self.setting.command(self.port).spawn().unwrap();
         self.wait_until_ready().await;
     }
 
     /// Stops the process for a while, as a machine that was suspended.
     pub async fn freeze(&mut self, length: Duration) {
-        signal(self.child.id(), "-STOP");
+        self.suspend();
         tokio::time::sleep(length).await;
+        self.wake();
+    }
+
+    pub fn suspend(&self) {
+        signal(self.child.id(), "-STOP");
+    }
+
+    pub fn wake(&self) {
         signal(self.child.id(), "-CONT");
     }
 
     /// Another process on the same file is told so, and ends.
     pub fn second_process_is_refused(&self) {
-        let mut second = command(&self.path, 0, &self.flags);
+        let mut second = self.setting.command(0);
         second.stderr(Stdio::piped());
         let begun = Instant::now();
         let output = second.output().unwrap();
@@ -100,7 +135,7 @@ impl Node {
     /// Asks it to stop, and sees that it does.
     pub async fn stop(mut self) {
         signal(self.child.id(), "-TERM");
-        let status = tokio::task::spawn_blocking(move || self.child.wait()).await.unwrap().unwrap();
+        let status = tokio::task::block_in_place(|| self.child.wait()).unwrap();
         assert!(status.success(), "{status}");
     }
 }

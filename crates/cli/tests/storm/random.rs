@@ -17,9 +17,24 @@ impl Random {
     pub fn below(&mut self, end: u64) -> u64 {
         self.next() % end.max(1)
     }
+
+    /// One of some.
+    pub fn any<T: Clone>(&mut self, items: &[T]) -> T {
+        items[self.below(items.len() as u64) as usize].clone()
+    }
+
+    pub fn shuffle<T>(&mut self, items: &mut [T]) {
+        for last in (1..items.len()).rev() {
+            items.swap(last, self.below(last as u64 + 1) as usize);
+        }
+    }
 }
 
-/// A seed that differs each time.
-pub fn from_clock() -> u64 {
+/// The seed that was asked for, or one that differs each time.
+pub fn seed() -> u64 {
+    std::env::var("STORM_SEED").ok().and_then(|text| text.parse().ok()).unwrap_or_else(from_clock)
+}
+
+fn from_clock() -> u64 {
     SystemTime::now().duration_since(UNIX_EPOCH).map_or(1, |since| since.as_nanos() as u64)
 }

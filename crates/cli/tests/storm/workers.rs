@@ -35,7 +35,8 @@ pub struct Received {
 pub struct Worker {
     name: String,
     random: Random,
-    client: Client,
+    /// One for each node; each call goes to any of them.
+    clients: Vec<Client>,
     stop: Arc<AtomicBool>,
     seen: Arc<Seen>,
 }
@@ -48,9 +49,14 @@ fn millis(millis: u64) -> Option<prost_types::Duration> {
 }
 
 impl Worker {
-    pub fn new(index: u64, seed: u64, address: String, stop: Arc<AtomicBool>, seen: Arc<Seen>) -> Worker {
-        let client = Client::connect_lazy(&address).unwrap();
-        Worker { name: format!("worker-{index}"), random: Random(seed), client, stop, seen }
+    pub fn new(
+        index: u64,
+        seed: u64,
+        clients: Vec<Client>,
+        stop: Arc<AtomicBool>,
+        seen: Arc<Seen>,
+    ) -> Worker {
+        Worker { name: format!("worker-{index}"), random: Random(seed), clients, stop, seen }
     }
 
     pub async fn run(mut self) {
@@ -64,7 +70,7 @@ impl Worker {
                 lease: millis(2_000),
             };
             // The server may be dead; a run that was claimed without an answer is taken over after its lease.
-            let Ok(claimed) = self.client.workers.claim(claim).await else {
+            let Ok(claimed) = self.random.any(&self.clients).workers.claim(claim).await else {
                 tokio::time::sleep(Duration::from_millis(20)).await;
                 continue;
             };
@@ -76,7 +82,8 @@ impl Worker {
                     name: self.name.clone(),
                     run,
                     length,
-                    client: self.client.clone(),
+                    random: Random(self.random.next()),
+                    clients: self.clients.clone(),
                     seen: self.seen.clone(),
                     stop: self.stop.clone(),
                 };
@@ -104,7 +111,8 @@ struct Task {
     name: String,
     run: v1::ClaimedRun,
     length: Duration,
-    client: Client,
+    random: Random,
+    clients: Vec<Client>,
     seen: Arc<Seen>,
     stop: Arc<AtomicBool>,
 }
@@ -155,7 +163,9 @@ impl Task {
             runs: vec![pulse],
             ..Default::default()
         };
-        let Ok(answer) = self.client.workers.heartbeat(request).await else { return false };
+        let Ok(answer) = self.random.any(&self.clients).workers.heartbeat(request).await else {
+            return false;
+        };
         let cancel =
             answer.into_inner().runs.iter().any(|run| run.directive() == v1::directive::Word::Cancel);
         self.seen.cancels.fetch_add(u64::from(cancel), Ordering::Relaxed);
@@ -176,7 +186,7 @@ impl Task {
             runs: vec![completion],
         };
         loop {
-            match self.client.workers.complete(request.clone()).await {
+            match self.random.any(&self.clients).workers.complete(request.clone()).await {
                 Ok(answer) => {
                     let state = answer.into_inner().runs.first().map(v1::RunReport::state);
                     match state {

@@ -5,6 +5,7 @@ use punctual_store::{Closing, Keeper, NewRun};
 use tokio_postgres::types::ToSql;
 
 use super::{Columns, Statement, Wants, rows, statement, values};
+use crate::careful::HOLD_RUNS;
 use crate::value::{self, time};
 
 /// Runs without limits: every value that is handed over costs something, and most have none of the others.
@@ -90,6 +91,20 @@ impl<'a> Columns<'a> {
                 (false, false) => insert_other!(),
             };
             list.push(Statement { sql, wanted: rows(wanted, telling), values });
+        }
+    }
+
+    /// One statement holds its rows in the order that it is given them; several would hold them in turns.
+    pub(super) fn hold_runs(&self, list: &mut Vec<Statement<'a>>) {
+        let kinds = [
+            self.closes.iter().map(|(_, run, ..)| *run).collect::<Vec<_>>(),
+            self.retries.iter().map(|(_, run, ..)| *run).collect(),
+            self.releases.iter().map(|(_, run)| *run).collect(),
+            self.stops.iter().map(|(run, _)| *run).collect(),
+            self.hand_overs.iter().map(|(_, run, ..)| *run).collect(),
+        ];
+        if kinds.iter().filter(|runs| !runs.is_empty()).count() > 1 || self.releases.len() > 1 {
+            list.push(statement(HOLD_RUNS, Wants::Nothing, values![kinds.concat()]));
         }
     }
 

@@ -22,9 +22,7 @@ impl<'a> Columns<'a> {
         if self.trees.is_empty() {
             return;
         }
-        // In one order, so that two transactions rarely wait for each other in a circle.
-        let mut trees = self.trees.clone();
-        trees.sort_by_key(|(_, write, _)| write.tree);
+        let trees = &self.trees;
         let wanted = trees.iter().map(|(place, write, _)| (write.tree.0, *place)).collect();
         let sql = if telling { concat!(update_state!(), " RETURNING state.tree") } else { update_state!() };
         let of = |column: fn(&TreeWrite) -> i64| {

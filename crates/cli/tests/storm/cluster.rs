@@ -87,6 +87,8 @@ async fn nothing_is_lost_doubled_or_unexplained_by_a_storm_over_a_cluster() {
         (caller.said.verbs.load(Ordering::Relaxed), caller.said.tries.load(Ordering::Relaxed));
     eprintln!("cluster: {happened:?} in {:.0} s", stormy.as_secs_f64());
     eprintln!("cluster: {report}; {verbs} verbs of clients acknowledged in {tries} tries");
+    let deadlocks = weather.postgres.log().matches("deadlock detected").count();
+    eprintln!("cluster: {deadlocks} deadlocks in the database");
     let gaps = gaps::measure(&weather.postgres, &weather.blows);
     for gaps in &gaps {
         eprintln!("cluster: failover with a lease of {} s, node {gaps}", LEASE.as_secs());

@@ -14,7 +14,7 @@ use punctual_store::{
     QueueSettings, Rate, RunKey, RunRequest, RunWrite, Sequence, ShardId, Store, TreeKey, TreeView,
     TreeWrite, Unit,
 };
-use punctual_store_sqlite::{Options, Sqlite};
+use punctual_store_sqlite::{OpenError, Options, Sqlite};
 
 /// Files that a suite fills at random.
 struct InFolder {
@@ -46,8 +46,16 @@ impl Subject for InFolder {
     }
 }
 
+/// Opens a file. Whoever had it just now may still be letting go of it, on a thread of its own.
 fn open(path: &Path) -> Arc<dyn Store> {
-    Arc::new(Sqlite::open(path, Options { shards: 4, ..Options::default() }).expect("the file opens"))
+    let begun = std::time::Instant::now();
+    loop {
+        match Sqlite::open(path, Options { shards: 4, ..Options::default() }) {
+            Ok(store) => return Arc::new(store),
+            Err(OpenError::InUse { .. }) if begun.elapsed().as_secs() < 10 => std::thread::yield_now(),
+            Err(error) => panic!("the file opens: {error}"),
+        }
+    }
 }
 
 /// What the comparison with the reference leaves behind, or, every third time, the limits that come and go.

@@ -33,11 +33,44 @@ pub(crate) async fn write(
     units: &[(&Unit, Keeper)],
 ) -> Result<Vec<Answer>, Fault> {
     let careful = Careful::new(session, queues);
+    hold(session, units).await?;
     let mut answers = Vec::with_capacity(units.len());
     for (unit, keeper) in units {
         answers.push(careful.write_unit(unit, *keeper).await?);
     }
     Ok(answers)
+}
+
+/// Holds runs in the one order in which everybody does. Those of a queue that serves keys are held after their queue.
+pub(crate) const HOLD_RUNS: &str =
+    "SELECT FROM punctual.run_live WHERE run = ANY($1) AND NOT keyed ORDER BY run FOR UPDATE";
+
+/// Holds what units will write, schedules first: units that take it one after another would wait for each other in a circle.
+async fn hold(session: &Session, units: &[(&Unit, Keeper)]) -> Result<(), Fault> {
+    let trees: Vec<i64> =
+        units.iter().filter_map(|(unit, _)| unit.tree.as_ref()).map(|write| write.tree.0).collect();
+    if !trees.is_empty() {
+        let sql = "SELECT FROM punctual.state WHERE tree = ANY($1) ORDER BY tree FOR UPDATE";
+        session.query(sql, &[&trees]).await?;
+    }
+    let runs: Vec<i64> =
+        units.iter().flat_map(|(unit, _)| &unit.runs).filter_map(changed).map(|run| run.0).collect();
+    if !runs.is_empty() {
+        session.query(HOLD_RUNS, &[&runs]).await?;
+    }
+    Ok(())
+}
+
+/// The live run that is changed, if one is.
+fn changed(write: &RunWrite) -> Option<RunKey> {
+    match write {
+        RunWrite::Retry { run, .. }
+        | RunWrite::Release { run }
+        | RunWrite::Stop { run, .. }
+        | RunWrite::Close { run, .. }
+        | RunWrite::HandOver { run, .. } => Some(*run),
+        RunWrite::Insert(_) | RunWrite::Bury { .. } | RunWrite::Details { .. } => None,
+    }
 }
 
 impl<'a> Careful<'a> {

@@ -9,7 +9,7 @@ mod touched;
 use std::collections::{BTreeMap, BTreeSet};
 use std::pin::Pin;
 
-use futures_util::future::join_all;
+use futures_util::future::{join_all, try_join_all};
 use punctual_store::{Claim, Expected, Keeper, RunWrite, Taken, Unit};
 use tokio_postgres::Row;
 
@@ -81,6 +81,8 @@ pub(crate) async fn write(
 ) -> Result<Written, Fault> {
     let columns = Columns::collect(units, claims, queues);
     let params = columns.statements();
+    // What is prepared first is sent in order, and so rows are held in order.
+    try_join_all(params.iter().map(|statement| session.prepare(statement.sql))).await?;
     let mut sent: Vec<Sent<'_>> = Vec::new();
     sent.push(Box::pin(async { session.run("BEGIN").await.map(|()| Vec::new()) }));
     for statement in &params {
@@ -90,8 +92,7 @@ pub(crate) async fn write(
     for claim in claims {
         sent.push(Box::pin(claim_ready(session, claim, claim.runs_max, false)));
     }
-    let answers: Result<Vec<Vec<Row>>, Fault> = join_all(sent).await.into_iter().collect();
-    let judged = match answers {
+    let judged = match all_or_cause(join_all(sent).await) {
         Ok(answers) => judge(&columns, &params, &answers),
         Err(fault) => Err(fault),
     };
@@ -105,6 +106,19 @@ pub(crate) async fn write(
             other
         }
     }
+}
+
+/// All answers, or the fault that the others follow from.
+fn all_or_cause(answers: Vec<Result<Vec<Row>, Fault>>) -> Result<Vec<Vec<Row>>, Fault> {
+    let (mut rows, mut cause) = (Vec::with_capacity(answers.len()), None::<Fault>);
+    for answer in answers {
+        match answer {
+            Ok(answer) => rows.push(answer),
+            Err(fault) if cause.as_ref().is_none_or(Fault::is_consequence) => cause = Some(fault),
+            Err(_) => {}
+        }
+    }
+    cause.map_or(Ok(rows), Err)
 }
 
 /// Whether every statement found what it wanted.

@@ -35,6 +35,12 @@ impl Fault {
         error.code().is_some_and(|code| passing.contains(code))
     }
 
+    /// Whether it says only that something else went wrong before, in the same transaction.
+    pub(crate) fn is_consequence(&self) -> bool {
+        let Fault::Database(error) = self else { return false };
+        error.code() == Some(&SqlState::IN_FAILED_SQL_TRANSACTION)
+    }
+
     /// Whether the connection is of no use any more, or leads to a server that does not take writes.
     pub(crate) fn is_connection_lost(&self) -> bool {
         let Fault::Database(error) = self else { return false };

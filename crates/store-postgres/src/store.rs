@@ -131,7 +131,9 @@ impl Store for Postgres {
     fn keep(&self, runs: Vec<RunKey>, keeper: Keeper) -> Reply<'_, ()> {
         alone!(self.chores, |session| async {
             let runs: Vec<i64> = runs.iter().map(|run| run.0).collect();
-            let sql = "UPDATE punctual.run_live SET keeper = $2 WHERE run = ANY($1)";
+            // In the one order in which everybody holds runs.
+            let sql = "UPDATE punctual.run_live SET keeper = $2 WHERE run IN (
+                SELECT run FROM punctual.run_live WHERE run = ANY($1) ORDER BY run FOR UPDATE)";
             session.execute(sql, &[&runs, &keeper.0]).await?;
             Ok(())
         })

@@ -6,10 +6,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use jiff::Timestamp;
-use punctual_core::ScheduleKey;
+use punctual_core::{Outcome, ScheduleKey};
 use punctual_store::{
-    Batch, Claim, Expected, NewQueue, NewRun, News, QueueKey, QueueSettings, Reply, RunKey, RunWrite,
-    Sequence, ShardId, Store, StoreError, TreeKey, TreeRef, TreeWrite, Unit,
+    Batch, Claim, Closing, Expected, NewQueue, NewRun, News, QueueKey, QueueSettings, Reply, RunKey,
+    RunWrite, Sequence, ShardId, Store, StoreError, TreeKey, TreeRef, TreeWrite, Unit,
 };
 use punctual_store_postgres::{Options, Postgres};
 use punctual_testkit::Postgres as Server;
@@ -51,7 +51,7 @@ async fn queue(store: &Postgres) -> QueueKey {
 
 /// A schedule moves on, and a run begins with it.
 fn step(tree: TreeKey, sequence: u64, run: RunKey, queue: QueueKey) -> Unit {
-    let name = ScheduleKey::new("default", format!("schedule-{tree}"));
+    let name = ScheduleKey::new("default", &format!("schedule-{tree}"));
     let expected = match sequence {
         0 => Expected::New { key: name, replaces: None },
         known => Expected::At(Sequence(known)),
@@ -293,4 +293,57 @@ async fn a_lock_that_somebody_holds_is_not_waited_for_without_end() {
     assert!(answer(store.reserve(1)).await.is_ok());
     held.await.unwrap();
     assert_eq!(until_answered(commit).await, vec![Ok(())]);
+}
+
+/// The schedule moves on, and its run ends.
+fn ended(tree: TreeKey, run: RunKey, queue: QueueKey) -> Unit {
+    let closing = Closing { outcome: Outcome::Succeeded, closed_at: Timestamp::now(), payload: None };
+    let runs = vec![RunWrite::Close { run, attempt: Some(1), closing }];
+    Unit { runs, ..step(tree, 1, run, queue) }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn nodes_that_write_the_same_in_another_order_do_not_wait_in_a_circle() {
+    let server = Server::start_careless().unwrap();
+    let url = server.create_database("circle").unwrap();
+    let (here, there) = (open(&url).await, open(&url).await);
+    let queue = queue(&here).await;
+    const COUNT: i64 = 600;
+    for _ in 0..6 {
+        let first = until_answered(|| here.reserve(2 * COUNT as u32)).await;
+        let keys: Vec<(TreeKey, RunKey)> =
+            (first..first + COUNT).map(|key| (TreeKey(key), RunKey(key + COUNT))).collect();
+        let made = keys.iter().map(|(tree, run)| step(*tree, 0, *run, queue)).collect();
+        answer(here.commit(Batch::of(made))).await.unwrap();
+        let claim = Claim {
+            queue,
+            worker: "worker".into(),
+            runs_max: COUNT as usize,
+            now: Timestamp::now(),
+            keeper: Default::default(),
+        };
+        assert_eq!(answer(here.claim(claim)).await.unwrap().runs.len(), COUNT as usize);
+
+        // Both deal with all of them: every third by a retry, the others end, and one node goes the other way round.
+        let unit = |(place, (tree, run)): (usize, &(TreeKey, RunKey))| match place % 3 {
+            0 => {
+                let failure = b"failure"[..].into();
+                let retry = RunWrite::Retry { run: *run, attempt: 1, not_before: Timestamp::now(), failure };
+                Unit { tree: None, runs: vec![retry], request: None }
+            }
+            _ => ended(*tree, *run, queue),
+        };
+        let units: Vec<Unit> = keys.iter().enumerate().map(unit).collect();
+        let backward: Vec<Unit> = units.iter().rev().cloned().collect();
+        let forward = here.commit(Batch::of(units));
+        let backward = there.commit(Batch::of(backward));
+        let runs: Vec<RunKey> = keys.iter().rev().map(|(_, run)| *run).collect();
+        let keep = there.keep(runs, Default::default());
+        let (forward, backward, kept) = tokio::join!(forward, backward, keep);
+        assert_eq!(kept, Ok(()));
+        let answers = [forward, backward].into_iter().flat_map(|answers| answers.expect("an answer"));
+        let written = answers.filter(Result::is_ok).count();
+        assert_eq!(written, COUNT as usize, "each is written once");
+    }
+    assert_eq!(server.log().matches("deadlock detected").count(), 0, "{}", server.log());
 }

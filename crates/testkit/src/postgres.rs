@@ -139,6 +139,11 @@ impl Postgres {
         Ok(self.query(database, &sql)?.lines().count())
     }
 
+    /// What it has written to its log so far.
+    pub fn log(&self) -> String {
+        fs::read_to_string(self.folder.join("log")).unwrap_or_default()
+    }
+
     fn wait(&self) -> Result<()> {
         let begun = Instant::now();
         let ready = self.programs.join("pg_isready");
@@ -150,8 +155,7 @@ impl Postgres {
             }
             std::thread::sleep(Duration::from_millis(50));
         }
-        let log = fs::read_to_string(self.folder.join("log")).unwrap_or_default();
-        bail!("PostgreSQL has not started within {} s:\n{log}", START_MAX.as_secs())
+        bail!("PostgreSQL has not started within {} s:\n{}", START_MAX.as_secs(), self.log())
     }
 }
 

@@ -39,6 +39,13 @@ impl Setting {
     }
 }
 
+impl Drop for Node {
+    /// Nothing stays behind when a test fails.
+    fn drop(&mut self) {
+        let _ = (self.child.kill(), self.child.wait());
+    }
+}
+
 fn signal(pid: u32, name: &str) {
     let status = Command::new("kill").args([name, &pid.to_string()]).status().unwrap();
     assert!(status.success(), "kill {name} {pid}");
@@ -128,7 +135,7 @@ impl Node {
     /// Asks it to stop, and sees that it does.
     pub async fn stop(mut self) {
         signal(self.child.id(), "-TERM");
-        let status = tokio::task::spawn_blocking(move || self.child.wait()).await.unwrap().unwrap();
+        let status = tokio::task::block_in_place(|| self.child.wait()).unwrap();
         assert!(status.success(), "{status}");
     }
 }

@@ -103,7 +103,19 @@ impl<'a> Columns<'a> {
                 columns.add_run(place, write, *keeper, queues);
             }
         }
+        columns.sort();
         columns
+    }
+
+    /// Rows are held in one order, whoever writes them: else two transactions wait for each other in a circle.
+    fn sort(&mut self) {
+        self.trees.sort_by_key(|(_, write, _)| write.tree);
+        self.closes.sort_by_key(|(_, run, ..)| *run);
+        self.retries.sort_by_key(|(_, run, ..)| *run);
+        self.releases.sort_by_key(|(_, run)| *run);
+        self.stops.sort_by_key(|(run, _)| *run);
+        self.hand_overs.sort_by_key(|(_, run, ..)| *run);
+        self.details.sort_by_key(|(run, ..)| *run);
     }
 
     fn add_tree(&mut self, place: usize, write: &'a TreeWrite) {
@@ -151,6 +163,7 @@ impl<'a> Columns<'a> {
         self.parts(&mut list);
         self.new_trees(&mut list);
         self.runs(&mut list);
+        self.hold_runs(&mut list);
         self.changes(&mut list);
         for payload in &self.told {
             list.push(statement(

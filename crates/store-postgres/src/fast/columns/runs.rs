@@ -5,6 +5,7 @@ use punctual_store::{Closing, Keeper, NewRun};
 use tokio_postgres::types::ToSql;
 
 use super::{Columns, Statement, Wants, statement, values};
+use crate::careful::HOLD_RUNS;
 use crate::value::{self, time};
 
 impl<'a> Columns<'a> {
@@ -37,6 +38,20 @@ impl<'a> Columns<'a> {
             }
             let sql = if plain { INSERT_PLAIN } else { INSERT_OTHER };
             list.push(Statement { sql, wanted: Wants::Rows(wanted), values });
+        }
+    }
+
+    /// One statement holds its rows in the order that it is given them; several would hold them in turns.
+    pub(super) fn hold_runs(&self, list: &mut Vec<Statement<'a>>) {
+        let kinds = [
+            self.closes.iter().map(|(_, run, ..)| *run).collect::<Vec<_>>(),
+            self.retries.iter().map(|(_, run, ..)| *run).collect(),
+            self.releases.iter().map(|(_, run)| *run).collect(),
+            self.stops.iter().map(|(run, _)| *run).collect(),
+            self.hand_overs.iter().map(|(_, run, ..)| *run).collect(),
+        ];
+        if kinds.iter().filter(|runs| !runs.is_empty()).count() > 1 || self.releases.len() > 1 {
+            list.push(statement(HOLD_RUNS, Wants::Nothing, values![kinds.concat()]));
         }
     }
 

@@ -13,9 +13,7 @@ impl<'a> Columns<'a> {
         if self.trees.is_empty() {
             return;
         }
-        // In one order, so that two transactions rarely wait for each other in a circle.
-        let mut trees = self.trees.clone();
-        trees.sort_by_key(|(_, write, _)| write.tree);
+        let trees = &self.trees;
         let wanted = trees.iter().map(|(place, write, _)| (write.tree.0, *place)).collect();
         let sql = "UPDATE punctual.state SET sequence = state.sequence + 1, due_time = new.due_time, bytes = new.bytes
             FROM unnest($1::bigint[], $2::bigint[], $3::bigint[], $4::bytea[]) AS new (tree, sequence, due_time, bytes)

@@ -16,6 +16,7 @@ mod stop;
 mod watch;
 
 use std::ops::Range;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
@@ -60,6 +61,8 @@ pub(crate) struct Desk {
     pub(super) alarm: Notify,
     /// Somebody wants a run to stop.
     pub(super) directives: Notify,
+    /// The database may have written what it did not answer: runs may be under this node's name that it does not watch.
+    doubts: AtomicBool,
 }
 
 impl Desk {
@@ -72,9 +75,33 @@ impl Desk {
         node: Node,
     ) -> Desk {
         let (watches, bells, seen) = Default::default();
-        let (alarm, directives) = Default::default();
+        let (alarm, directives, doubts) = Default::default();
         let keys = tokio::sync::Mutex::new((0..0, Timestamp::MIN));
-        Desk { store, clock, router, metrics, config, node, watches, bells, seen, keys, alarm, directives }
+        Desk {
+            store,
+            clock,
+            router,
+            metrics,
+            config,
+            node,
+            watches,
+            bells,
+            seen,
+            keys,
+            alarm,
+            directives,
+            doubts,
+        }
+    }
+
+    /// What is watched may be less than there is.
+    pub(super) fn doubt(&self) {
+        self.doubts.store(true, Ordering::Relaxed);
+    }
+
+    /// Whether it may be less; whoever asks looks again.
+    pub(crate) fn take_doubt(&self) -> bool {
+        self.doubts.swap(false, Ordering::Relaxed)
     }
 
     pub(super) fn watches(&self) -> MutexGuard<'_, Watches> {

@@ -31,12 +31,15 @@ pub(crate) async fn acquire(
     node: &NodeId,
     ttl: SignedDuration,
 ) -> Result<Option<Lease>, Fault> {
+    // One whose owner is in the middle of a commit is not free yet. It is not waited for: who has stopped there would hold up
+    // everybody who looks after its shards, and with it their beats.
     let sql = concat!(
         "UPDATE punctual.lease SET epoch = epoch + 1, node = $2, expires_at = ",
         now!(),
-        " + $3 WHERE shard = $1 AND (node IS NULL OR node = $2 OR expires_at <= ",
+        " + $3 WHERE shard = (SELECT shard FROM punctual.lease
+            WHERE shard = $1 AND (node IS NULL OR node = $2 OR expires_at <= ",
         now!(),
-        ") RETURNING epoch, expires_at"
+        ") FOR UPDATE SKIP LOCKED) RETURNING epoch, expires_at"
     );
     let row = session.find(sql, &[&(shard.0 as i32), &&node.0[..], &nanos(ttl)]).await?;
     Ok(row.map(|row| Lease {

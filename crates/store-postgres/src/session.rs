@@ -33,6 +33,10 @@ pub(crate) enum Purpose {
     Tell,
 }
 
+/// How long a transaction that writes may wait for its next statement. They follow each other at once, unless the process has
+/// stopped or the way is cut: then what it holds is free again before the lease of its shards is over.
+const IDLE_MAX: Duration = Duration::from_secs(2);
+
 /// One connection.
 pub(crate) struct Session {
     client: Client,
@@ -80,7 +84,11 @@ impl Session {
 
     async fn set_up(&self, options: &Options, purpose: Purpose) -> Result<(), Fault> {
         let timeout = options.timeout(purpose).as_millis();
-        let idle = Duration::from_secs(10).max(options.statement_timeout).as_millis();
+        let idle = match purpose {
+            Purpose::Write | Purpose::Lease => IDLE_MAX,
+            Purpose::Read | Purpose::Tell => IDLE_MAX.max(options.statement_timeout),
+        };
+        let idle = idle.as_millis();
         let rest = match purpose {
             // A plan for few rows is right for many too: each is found by its key, whatever the tables have grown to.
             Purpose::Write | Purpose::Lease => {

@@ -5,10 +5,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 use punctual_core::{Outcome, ScheduleKey};
 use punctual_store::{
-    Batch, Claim, Closing, Expected, NewQueue, NewRun, News, QueueKey, QueueSettings, Reply, RunKey,
+    Batch, Claim, Closing, Expected, NewQueue, NewRun, News, NodeId, QueueKey, QueueSettings, Reply, RunKey,
     RunWrite, Sequence, ShardId, Store, StoreError, TreeKey, TreeRef, TreeWrite, Unit,
 };
 use punctual_store_postgres::{Options, Postgres};
@@ -293,6 +293,30 @@ async fn a_lock_that_somebody_holds_is_not_waited_for_without_end() {
     assert!(answer(store.reserve(1)).await.is_ok());
     held.await.unwrap();
     assert_eq!(until_answered(commit).await, vec![Ok(())]);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_node_that_stops_in_the_middle_of_a_commit_holds_up_nobody() {
+    let server = Arc::new(Server::start_careless().unwrap());
+    let store = open(&server.create_database("stopped").unwrap()).await;
+    let holder = server.clone();
+    let held = tokio::task::spawn_blocking(move || {
+        let sql =
+            "BEGIN; SELECT FROM punctual.lease WHERE shard = 0 FOR KEY SHARE; SELECT pg_sleep(3); COMMIT";
+        holder.query("stopped", sql).unwrap()
+    });
+    let sleeps = "SELECT count(*) FROM pg_stat_activity WHERE wait_event = 'PgSleep'";
+    while server.query("stopped", sleeps).unwrap().trim() == "0" {
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+
+    let (node, ttl, begun) = (NodeId("a".into()), SignedDuration::from_secs(5), Instant::now());
+    let acquire = |shard: u32| answer(store.acquire(ShardId(shard), node.clone(), ttl));
+    assert_eq!(acquire(0).await, Ok(None), "its shard is not free yet");
+    assert!(acquire(1).await.unwrap().is_some(), "others are");
+    assert!(begun.elapsed() < Duration::from_millis(500), "{:?}", begun.elapsed());
+    held.await.unwrap();
+    assert!(acquire(0).await.unwrap().is_some());
 }
 
 /// The schedule moves on, and its run ends.

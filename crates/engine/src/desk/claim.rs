@@ -52,7 +52,10 @@ impl Desk {
             // never be taken over.
             let desk = self.clone();
             let taking = tokio::spawn(async move {
-                let taken = desk.store.claim(claim).await.map_err(Desk::unavailable)?;
+                let taken = desk.store.claim(claim).await.map_err(|error| {
+                    desk.doubt();
+                    Desk::unavailable(error)
+                })?;
                 Ok((desk.hand_out(taken.runs, lease), taken.next_time))
             });
             let (taken, next_time) = taking.await.unwrap_or(Err(EngineError::Stopping))?;

@@ -90,7 +90,8 @@ impl Desk {
     /// Compares everything that is watched with what is stored under this node's name.
     pub(crate) async fn reconcile(self: Arc<Desk>) {
         if let Err(error) = self.try_reconcile().await {
-            tracing::warn!(%error, "the runs of this node could not be read again; the next self-check will");
+            tracing::warn!(%error, "the runs of this node could not be read again; the next round will try");
+            self.doubt();
         }
     }
 

@@ -7,7 +7,7 @@ use punctual_store::{Listener, News};
 use super::Engine;
 use crate::shard::Event;
 
-/// How long to wait before listening again, when the way on which news come was cut.
+/// How long to wait before listening or reading again, when the way on which news come was cut.
 const LISTEN_AGAIN: Duration = Duration::from_secs(1);
 
 /// News that are heard at a time.
@@ -52,8 +52,12 @@ impl Engine {
                 tokio::spawn(inner.desk.clone().reconcile());
                 let engine = self.clone();
                 tokio::spawn(async move {
-                    if let Err(error) = engine.check_timers().await {
-                        tracing::warn!(%error, "timers could not be read again; the next self-check will");
+                    while let Err(error) = engine.check_timers().await {
+                        tracing::warn!(%error, "timers could not be read again; trying again");
+                        tokio::time::sleep(LISTEN_AGAIN).await;
+                        if engine.is_stopping() {
+                            return;
+                        }
                     }
                 });
             }

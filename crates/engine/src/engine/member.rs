@@ -91,11 +91,20 @@ impl Member {
                 break;
             }
             match self.round().await {
-                Ok(_) => self.engine.inner.outlet.recovered(),
+                Ok(_) => self.recovered(),
                 Err(error) => self.engine.inner.outlet.stumbled(&error),
             }
         }
         self.leave().await;
+    }
+
+    /// The database answers; what it did not answer before is looked for now.
+    fn recovered(&self) {
+        let inner = &self.engine.inner;
+        inner.outlet.recovered();
+        if inner.node.shared && inner.desk.take_doubt() {
+            tokio::spawn(inner.desk.clone().reconcile());
+        }
     }
 
     async fn leave(&mut self) {

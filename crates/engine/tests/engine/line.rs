@@ -18,11 +18,13 @@ pub struct Line {
     /// Whether others have one too.
     pub shared: bool,
     pub cut: AtomicBool,
+    /// Claims arrive, and their answers do not.
+    pub mute: AtomicBool,
 }
 
 impl Line {
     pub fn new(store: Arc<Memory>, shared: bool) -> Arc<Line> {
-        Arc::new(Line { store, shared, cut: AtomicBool::new(false) })
+        Arc::new(Line { store, shared, cut: AtomicBool::default(), mute: AtomicBool::default() })
     }
 
     fn is_cut(&self) -> bool {
@@ -60,6 +62,19 @@ impl Store for Line {
         }
     }
 
+    fn claim(&self, claim: Claim) -> Reply<'_, Taken> {
+        Box::pin(async move {
+            let lost = Err(StoreError::unavailable("the answer is lost"));
+            match self.is_cut() {
+                true => lost,
+                false => {
+                    let taken = self.store.claim(claim).await;
+                    if self.mute.load(Ordering::SeqCst) { lost } else { taken }
+                }
+            }
+        })
+    }
+
     unless_cut! {
         now() -> Timestamp;
         acquire(shard: ShardId, node: NodeId, ttl: SignedDuration) -> Option<Lease>;
@@ -80,7 +95,6 @@ impl Store for Line {
         queues(namespace: Option<Arc<str>>) -> Vec<Queue>;
         queue_depth(queue: QueueKey) -> QueueDepth;
         update_queue(queue: QueueKey, settings: QueueSettings) -> Option<Queue>;
-        claim(claim: Claim) -> Taken;
         live_runs(kept: Kept, after: Option<RunKey>, count: usize) -> Vec<LiveRun>;
         load_runs(runs: Vec<RunKey>) -> Vec<Option<StoredRun>>;
         closed_run(tree: TreeKey, start: StartId) -> Option<RunKey>;

@@ -72,3 +72,21 @@ async fn a_node_alone_draws_no_number_and_has_everything_again_after_it_died() {
     second.stop(WAIT).await;
     assert!(store.roster().await.unwrap().leases.is_empty());
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn runs_whose_claim_was_not_answered_are_looked_after() {
+    let town = Town::new(1);
+    let line = Line::new(town.store.clone(), true);
+    let node = start(&line, "node").await;
+    node.create(schedule("s", "c", None, None)).await.unwrap();
+    trigger(&node, "s", "t").await;
+
+    line.mute.store(true, Ordering::SeqCst);
+    assert!(node.claim("default", "q", "worker", 1, WAIT, None).await.is_err());
+    line.mute.store(false, Ordering::SeqCst);
+
+    let live = town.store.live_runs(Kept::default(), None, 10).await.unwrap();
+    assert_eq!(live.iter().map(|live| live.attempt).collect::<Vec<_>>(), [1], "and nobody was told");
+    until("it is watched all the same", async || node.metrics().running.get() == 1).await;
+    node.stop(WAIT).await;
+}

@@ -29,7 +29,9 @@ const STEPS: [Step; 12] = [
     ("codegen", || codegen::run(codegen::Mode::Check)),
     ("tests", || run::run(cargo().args(["test", "--workspace", "--quiet"]))),
     ("storm", || {
-        run::run(cargo().args(["test", "-p", "punctual", "--test", "storm", "--quiet", "--", "--nocapture"]))
+        let storm = ["test", "-p", "punctual", "--test", "storm", "--quiet", "--"];
+        // One after another: how long others take to take over is measured.
+        run::run(cargo().args(storm).args(["--nocapture", "--test-threads=1"]))
     }),
     ("hostile requests", openapi::run),
     ("docs", || {

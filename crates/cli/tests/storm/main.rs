@@ -20,6 +20,10 @@ use punctual_api::{Client, v1};
 use random::Random;
 use workers::{Seen, Worker};
 
+/// How long the end of a run may be on its way to its schedule: its time is read when the report arrives, and the schedule may
+/// decide about an occurrence before it hears of it.
+const LATE_MAX: Duration = Duration::from_millis(250);
+
 const KILLS: usize = 100;
 const QUEUE: &str = "storm";
 const NAMESPACE: &str = "default";
@@ -101,7 +105,7 @@ async fn nothing_is_lost_doubled_or_unexplained_by_a_hundred_kills() {
     for worker in workers {
         worker.await.unwrap();
     }
-    let report = verify::everything(&node.client(), &plans, &seen, Duration::ZERO).await;
+    let report = verify::everything(&node.client(), &plans, &seen, LATE_MAX).await;
     eprintln!(
         "storm: {} kills in {:.0} s ({:.1} s down in all), {report}",
         node.kills,

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use jiff::Timestamp;
 use punctual_api::{Client, v1};
@@ -13,6 +13,9 @@ use crate::{NAMESPACE, Plan};
 
 /// How long a client waits for an answer before it turns to another node.
 const ANSWER_MAX: Duration = Duration::from_secs(2);
+
+/// How long a verb may remain without an acknowledgement, whatever happens.
+const SAID_MAX: Duration = Duration::from_secs(60);
 
 /// A client that does not wait for a node that hangs.
 pub fn impatient(address: &str) -> Client {
@@ -48,7 +51,7 @@ pub struct Told {
 /// Says a verb to any node until one acknowledges it.
 macro_rules! say {
     ($self:ident, $verb:ident, $request:expr) => {{
-        let request = $request;
+        let (request, begun) = ($request, Instant::now());
         loop {
             $self.said.tries.fetch_add(1, Ordering::Relaxed);
             match $self.random.any(&$self.clients).schedules.$verb(request.clone()).await {
@@ -56,7 +59,8 @@ macro_rules! say {
                 Err(status) => {
                     // Nobody knows whether it was heard; everything else would be wrong.
                     let passing = [Code::Unavailable, Code::DeadlineExceeded, Code::Cancelled, Code::Unknown];
-                    assert!(passing.contains(&status.code()), "{request:?}: {status:?}");
+                    let in_time = begun.elapsed() < SAID_MAX;
+                    assert!(in_time && passing.contains(&status.code()), "{request:?}: {status:?}");
                     tokio::time::sleep(Duration::from_millis(50)).await;
                 }
             }

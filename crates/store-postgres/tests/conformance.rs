@@ -35,6 +35,11 @@ impl InDatabase {
 impl Subject for InDatabase {
     async fn create(&self) -> Arc<dyn Store> {
         self.count.set(self.count.get() + 1);
+        // Nobody uses those of a while ago any more, and a hundred of them fill a small disk.
+        if let Some(old) = self.count.get().checked_sub(5) {
+            let drop = format!("DROP DATABASE IF EXISTS {}_{old} WITH (FORCE)", self.name);
+            server().query("postgres", &drop).expect("a database is dropped");
+        }
         let name = format!("{}_{}", self.name, self.count.get());
         *self.last.borrow_mut() = server().create_database(&name).expect("a database is made");
         self.open().await

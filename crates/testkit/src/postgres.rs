@@ -52,7 +52,7 @@ impl Postgres {
 
     /// The same, without waiting for the disk: for tests that make many databases and pull no plug.
     pub fn start_careless() -> Result<Postgres> {
-        Postgres::start_with(&["fsync=off", "full_page_writes=off"])
+        Postgres::start_with(&["fsync=off", "full_page_writes=off", "max_wal_size=512MB"])
     }
 
     fn start_with(settings: &'static [&'static str]) -> Result<Postgres> {

@@ -5,7 +5,7 @@ use punctual_store::{NodeSeen, Roster};
 
 use crate::app::App;
 use crate::convert::time::to_wire;
-use crate::status::{Fault, NOT_SUPPORTED};
+use crate::status::{Fault, NOT_FOUND};
 
 pub(crate) async fn list(app: &App, _asked: v1::NodesRequest) -> Result<v1::NodesResponse, Fault> {
     let roster = app.engine.roster().await?;
@@ -40,7 +40,7 @@ fn node(app: &App, roster: &Roster, seen: &NodeSeen) -> v1::Node {
 pub(crate) async fn drain(app: &App, asked: v1::DrainRequest) -> Result<v1::DrainResponse, Fault> {
     if !app.engine.is_shared() {
         let message = "one node has this database for itself: there is nobody to take its shards";
-        return Err(Fault::new(&NOT_SUPPORTED, message));
+        return Err(Fault::new(&NOT_FOUND, message));
     }
     app.engine.drain_node(&asked.node_id, !asked.undo).await?;
     let roster = app.engine.roster().await?;

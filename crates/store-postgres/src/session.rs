@@ -90,7 +90,9 @@ impl Session {
         };
         let idle = idle.as_millis();
         let rest = match purpose {
-            // A plan for few rows is right for many too: each is found by its key, whatever the tables have grown to.
+            // A plan for few rows is right for many too: each is found by its key, whatever the tables have grown to. That is
+            // why statements say `key = ANY(ARRAY[new.key])`: of `key = new.key` a table that was empty when somebody counted
+            // its rows makes a walk through all of it, by the order of its keys. What is left then is to look each one up.
             Purpose::Write | Purpose::Lease => {
                 "SET plan_cache_mode = force_generic_plan; SET enable_seqscan = off; SET enable_hashjoin = off; \
                  SET enable_mergejoin = off; SET jit = off;"

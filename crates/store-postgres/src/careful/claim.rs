@@ -30,9 +30,8 @@ pub(crate) async fn claim_ready(
     let sql = concat!(
         "UPDATE punctual.run_live AS live
         SET state = 2, attempt = live.attempt + 1, worker = $3, since = $4, keeper = $5, limited = $6
-        FROM (SELECT run FROM punctual.run_live WHERE queue = $1 AND state = 0
-            ORDER BY rank, run LIMIT $2 FOR UPDATE SKIP LOCKED) AS first
-        WHERE live.run = first.run ",
+        WHERE live.run = ANY(ARRAY(SELECT run FROM punctual.run_live WHERE queue = $1 AND state = 0
+            ORDER BY rank, run LIMIT $2 FOR UPDATE SKIP LOCKED)) ",
         claimed_columns!()
     );
     let (count, now) = (value::count(runs_max), time(claim.now));

@@ -41,7 +41,7 @@ macro_rules! close {
         DELETE FROM punctual.run_live
         USING unnest($1::bigint[], $2::integer[], $3::smallint[], $4::bigint[], $5::boolean[], $6::bytea[])
             AS ends (run, attempt, outcome, closed_at, dead, payload)
-        WHERE run_live.run = ends.run AND NOT run_live.keyed
+        WHERE run_live.run = ANY(ARRAY[ends.run]) AND NOT run_live.keyed
             AND (ends.attempt IS NULL OR (run_live.state = 2 AND run_live.attempt = ends.attempt))
         RETURNING run_live.*, ends.outcome, ends.closed_at, ends.dead, ends.payload
     )
@@ -153,7 +153,7 @@ impl<'a> Columns<'a> {
         }
         if !self.stops.is_empty() {
             let sql = "UPDATE punctual.run_live SET stop = greatest(run_live.stop, new.stop)
-                FROM unnest($1::bigint[], $2::smallint[]) AS new (run, stop) WHERE run_live.run = new.run";
+                FROM unnest($1::bigint[], $2::smallint[]) AS new (run, stop) WHERE run_live.run = ANY(ARRAY[new.run])";
             list.push(statement(
                 sql,
                 Wants::Nothing,
@@ -170,7 +170,7 @@ impl<'a> Columns<'a> {
         if !self.hand_overs.is_empty() {
             let sql = "UPDATE punctual.run_live SET worker = new.worker
                 FROM unnest($1::bigint[], $2::integer[], $3::text[]) AS new (run, attempt, worker)
-                WHERE run_live.run = new.run AND run_live.state = 2 AND run_live.attempt = new.attempt
+                WHERE run_live.run = ANY(ARRAY[new.run]) AND run_live.state = 2 AND run_live.attempt = new.attempt
                 RETURNING run_live.run";
             list.push(statement(
                 sql,
@@ -193,7 +193,7 @@ impl<'a> Columns<'a> {
             let sql = "INSERT INTO punctual.run_detail (run, progress, log_tail)
                 SELECT new.run, new.progress, new.log_tail
                 FROM unnest($1::bigint[], $2::integer[], $3::bytea[], $4::bytea[]) AS new (run, attempt, progress, log_tail)
-                JOIN punctual.run_live ON run_live.run = new.run AND run_live.attempt = new.attempt
+                JOIN punctual.run_live ON run_live.run = ANY(ARRAY[new.run]) AND run_live.attempt = new.attempt
                 ON CONFLICT (run) DO UPDATE SET
                     progress = coalesce(excluded.progress, run_detail.progress),
                     log_tail = coalesce(excluded.log_tail, run_detail.log_tail)";
@@ -246,5 +246,5 @@ const RETRY: &str = "UPDATE punctual.run_live
     SET state = 1, since = new.not_before, worker = NULL, failure = new.failure, keeper = new.keeper, limited = false
     FROM unnest($1::bigint[], $2::integer[], $3::bigint[], $4::bytea[], $5::bigint[])
         AS new (run, attempt, not_before, failure, keeper)
-    WHERE run_live.run = new.run AND run_live.state = 2 AND run_live.attempt = new.attempt AND NOT run_live.keyed
+    WHERE run_live.run = ANY(ARRAY[new.run]) AND run_live.state = 2 AND run_live.attempt = new.attempt AND NOT run_live.keyed
     RETURNING run_live.run";

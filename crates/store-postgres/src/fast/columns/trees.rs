@@ -13,7 +13,7 @@ macro_rules! update_state {
     () => {
         "UPDATE punctual.state SET sequence = state.sequence + 1, due_time = new.due_time, bytes = new.bytes
         FROM unnest($1::bigint[], $2::bigint[], $3::bigint[], $4::bytea[]) AS new (tree, sequence, due_time, bytes)
-        WHERE state.tree = new.tree AND state.sequence = new.sequence"
+        WHERE state.tree = ANY(ARRAY[new.tree]) AND state.sequence = new.sequence"
     };
 }
 
@@ -48,7 +48,7 @@ impl<'a> Columns<'a> {
         if !defined.is_empty() {
             let (trees, definitions): (Vec<i64>, Vec<&[u8]>) = defined.into_iter().unzip();
             let sql = "UPDATE punctual.schedule SET definition = new.definition
-                FROM unnest($1::bigint[], $2::bytea[]) AS new (tree, definition) WHERE schedule.tree = new.tree";
+                FROM unnest($1::bigint[], $2::bytea[]) AS new (tree, definition) WHERE schedule.tree = ANY(ARRAY[new.tree])";
             list.push(statement(sql, Wants::Nothing, values![trees, definitions]));
         }
         let viewed: Vec<(i64, TreeView)> =
@@ -58,8 +58,8 @@ impl<'a> Columns<'a> {
                 SET lifespan = new.lifespan, paused = new.paused, queue = new.queue
                 FROM unnest($1::bigint[], $2::smallint[], $3::boolean[], $4::bigint[])
                     AS new (tree, lifespan, paused, queue)
-                JOIN punctual.schedule ON schedule.tree = new.tree
-                WHERE name.namespace = schedule.namespace AND name.id = schedule.id AND name.tree = new.tree";
+                JOIN punctual.schedule ON schedule.tree = ANY(ARRAY[new.tree])
+                WHERE name.namespace = ANY(ARRAY[schedule.namespace]) AND name.id = ANY(ARRAY[schedule.id]) AND name.tree = new.tree";
             list.push(statement(
                 sql,
                 Wants::Nothing,

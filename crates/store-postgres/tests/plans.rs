@@ -1,0 +1,163 @@
+//! What a statement costs does not depend on how many rows there are, nor on how many the database believes there are.
+
+use std::time::{Duration, Instant};
+
+use jiff::Timestamp;
+use punctual_core::{Outcome, ScheduleKey};
+use punctual_store::{
+    Batch, Claim, Closing, Expected, Keeper, NewQueue, QueueKey, QueueSettings, RunWrite, Sequence, ShardId,
+    Store, TreeKey, TreeWrite, Unit,
+};
+use punctual_store_postgres::{Options, Postgres};
+use punctual_testkit::Postgres as Server;
+
+/// Runs that a worker takes at a time, and schedules that move on with their ends.
+const BATCH: usize = 20;
+
+/// How often.
+const ROUNDS: usize = 10;
+
+async fn queue(store: &Postgres) -> QueueKey {
+    let new = NewQueue {
+        namespace: "default".into(),
+        name: "work".into(),
+        settings: QueueSettings::default(),
+        created_at: Timestamp::now(),
+    };
+    store.create_queue(new).await.expect("a queue is declared").queue
+}
+
+fn tree_write(tree: i64, expected: Expected) -> TreeWrite {
+    let is_new = matches!(expected, Expected::New { .. });
+    TreeWrite {
+        tree: TreeKey(tree),
+        shard: ShardId(0),
+        epoch: None,
+        expected,
+        definition: is_new.then(|| b"definition"[..].into()),
+        view: None,
+        state: b"state"[..].into(),
+        completion: None,
+        due_time: None,
+        ledger: Vec::new(),
+        retired: false,
+    }
+}
+
+/// Runs that are ready, from one number to another, and schedules.
+fn insert(server: &Server, database: &str, queue: QueueKey, runs: std::ops::RangeInclusive<usize>) {
+    let (first, last) = (runs.start(), runs.end());
+    let statements = [
+        format!(
+            "INSERT INTO punctual.state SELECT number + 1000, 1, NULL, 'x' FROM generate_series({first}, {last}) AS number"
+        ),
+        format!(
+            "INSERT INTO punctual.run_live (run, queue, rank, due_time, created_at, keeper, attempt, state, stop,
+                priority, keyed, limited, key, body)
+            SELECT number, {queue}, number, 0, 0, 0, 0, 0, 0, 0, false, false, '', 'x'
+            FROM generate_series({first}, {last}) AS number"
+        ),
+    ];
+    for statement in statements {
+        server.query(database, &statement).expect("rows are made");
+    }
+}
+
+/// A database with some schedules, and a queue.
+async fn open(server: &Server, database: &str) -> (Postgres, QueueKey) {
+    let url = server.create_database(database).expect("a database is made");
+    let store =
+        Postgres::open(Options { shards: 4, ..Options::new(&url) }).await.expect("the database opens");
+    let queue = queue(&store).await;
+    let new = |tree: i64| {
+        let key = ScheduleKey::new("default", &format!("schedule-{tree}"));
+        let tree = Some(tree_write(tree, Expected::New { key, replaces: None }));
+        Unit { tree, ..Unit::default() }
+    };
+    let made = store.commit(Batch::of((1..=BATCH as i64).map(new).collect())).await.expect("they are made");
+    assert!(made.iter().all(Result::is_ok), "{made:?}");
+    (store, queue)
+}
+
+/// Rows that were looked at, by way of indexes or not.
+fn looked_at(server: &Server, database: &str, updates: usize) -> u64 {
+    let begun = Instant::now();
+    loop {
+        let sql = "SELECT sum(n_tup_upd), sum(seq_tup_read)
+                + (SELECT sum(idx_tup_read) FROM pg_stat_user_indexes WHERE relname IN ('run_live', 'state'))
+            FROM pg_stat_user_tables WHERE relname IN ('run_live', 'state')";
+        let answer = server.query(database, sql).expect("statistics");
+        let mut numbers = answer.trim().split('|').map(|number| number.parse::<u64>().unwrap_or(0));
+        let (written, read) = (numbers.next().unwrap_or(0), numbers.next().unwrap_or(0));
+        if written as usize >= updates {
+            return read;
+        }
+        // They are told once a second.
+        assert!(begun.elapsed() < Duration::from_secs(20), "no statistics: {answer}");
+        std::thread::sleep(Duration::from_millis(100));
+    }
+}
+
+/// Claims and ends runs, each end with a schedule that moves on.
+async fn work(store: &Postgres, queue: QueueKey, rounds: std::ops::Range<usize>) {
+    for round in rounds {
+        let claim = Claim {
+            queue,
+            worker: "w".into(),
+            runs_max: BATCH,
+            now: Timestamp::now(),
+            keeper: Keeper::default(),
+        };
+        let taken = store.claim(claim).await.expect("runs are claimed").runs;
+        assert_eq!(taken.len(), BATCH, "as many as were asked for");
+        let units = taken.iter().zip(1..).map(|(live, tree)| Unit {
+            tree: Some(tree_write(tree, Expected::At(Sequence(round as u64 + 1)))),
+            runs: vec![RunWrite::Close {
+                run: live.made.run,
+                attempt: Some(live.attempt),
+                closing: Closing { outcome: Outcome::Succeeded, closed_at: Timestamp::now(), payload: None },
+            }],
+            request: None,
+        });
+        let ended = store.commit(Batch::of(units.collect())).await.expect("runs end");
+        assert!(ended.iter().all(Result::is_ok), "{ended:?}");
+    }
+}
+
+/// Rows that are looked at when there are so many.
+async fn with_rows(server: &Server, rows: usize) -> u64 {
+    let database = format!("rows_{rows}");
+    let (store, queue) = open(server, &database).await;
+    insert(server, &database, queue, 1..=rows);
+    server.query(&database, "ANALYZE punctual.run_live, punctual.state").expect("rows are counted");
+    server.query(&database, "SELECT pg_stat_reset()").expect("statistics begin");
+    work(&store, queue, 0..ROUNDS).await;
+    drop(store);
+    looked_at(server, &database, 2 * ROUNDS * BATCH)
+}
+
+/// The same when they come after the statements were planned, and when the tables were counted while nothing was in them.
+async fn with_surprise(server: &Server, rows: usize) -> u64 {
+    let database = format!("surprise_{rows}");
+    let (store, queue) = open(server, &database).await;
+    insert(server, &database, queue, 1..=ROUNDS * BATCH);
+    let sql = "UPDATE pg_class SET reltuples = 0, relpages = 1
+        WHERE relnamespace = 'punctual'::regnamespace AND relkind IN ('r', 'i')";
+    server.query(&database, sql).expect("the count is wrong");
+    work(&store, queue, 0..ROUNDS).await;
+    insert(server, &database, queue, ROUNDS * BATCH + 1..=rows);
+    server.query(&database, "SELECT pg_stat_reset()").expect("statistics begin");
+    work(&store, queue, ROUNDS..2 * ROUNDS).await;
+    drop(store);
+    looked_at(server, &database, 2 * ROUNDS * BATCH)
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn no_statement_walks_through_a_table() {
+    let server = Server::start_careless().expect("PostgreSQL starts");
+    let (few, many) = (with_rows(&server, 2_000).await, with_rows(&server, 100_000).await);
+    let surprised = with_surprise(&server, 100_000).await;
+    // Statistics of the rounds before may come late.
+    let bound = (ROUNDS * BATCH * 20) as u64;
+    assert!(few < bound && many < bound && surprised < bound, "{few} / {many} / {surprised}, bound {bound}");
+}

@@ -17,7 +17,8 @@ pub fn run(only: Option<&str>) -> Result<()> {
     let url = std::env::var("PUNCTUAL_BENCH_POSTGRES").context("run this by `cargo xtask bench cluster`")?;
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
     runtime.block_on(async {
-        let ceiling = ceiling::measure(&url).await?;
+        let compared = only.is_none_or(|only| ["ceiling", "steady", "herd"].contains(&only));
+        let ceiling = if compared { ceiling::measure(&url).await? } else { 0.0 };
         if wanted("steady") {
             steady::measure(&url, ceiling).await?;
         }
@@ -35,6 +36,11 @@ pub fn run(only: Option<&str>) -> Result<()> {
         }
         if wanted("dbos") {
             dbos::measure(&url).await?;
+        }
+        if only == Some("probe") {
+            let number = |place| std::env::args().nth(place).and_then(|word| word.parse().ok());
+            let (nodes, load) = (number(3).unwrap_or(1), number(4).unwrap_or(10_000));
+            steady::probe(&url, nodes, load, std::env::args().nth(5).is_some()).await?;
         }
         // It takes ten minutes each, so only who asks for it gets it.
         if only == Some("snapshot") {

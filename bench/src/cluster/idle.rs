@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use anyhow::Result;
-use jiff::{SignedDuration, Timestamp};
+use jiff::Timestamp;
 use punctual_core::Policies;
 use punctual_spec::Spec;
 
@@ -18,7 +18,7 @@ pub async fn measure(url: &str) -> Result<()> {
     for (count, schedules) in [(1, 0), (1, SCHEDULES), (3, SCHEDULES)] {
         let database = create_database(url, "bench_idle").await?;
         let engines = nodes(&database, count).await?;
-        let due = Timestamp::now() + SignedDuration::from_hours(24);
+        let due = Timestamp::from_second(Timestamp::now().as_second() + 24 * 3_600)?;
         create(&engines[0], schedules, |index| schedule(index, Spec::new().at(due), Policies::default()))
             .await?;
         tokio::time::sleep(Duration::from_secs(8)).await;

@@ -10,13 +10,14 @@ use super::database::{connect, create as create_database, nodes};
 use crate::embedded::node::{Worker, allow_all, create, every, schedule};
 
 /// Schedules every second: about half of what two cores carry with a worker.
-const LOAD: usize = 5_000;
+const LOAD: usize = 8_000;
 
-const MINUTES: u64 = 10;
+/// For so many minutes without a snapshot, and with one.
+const MINUTES: [(bool, u64); 2] = [(false, 3), (true, 10)];
 
 /// Starts and completions by the minute, with and without a snapshot, and how large the tables become.
 pub async fn measure(url: &str) -> Result<()> {
-    for held in [false, true] {
+    for (held, minutes) in MINUTES {
         let database = create_database(url, "bench_snapshot").await?;
         let engines = nodes(&database, 1).await?;
         create(&engines[0], LOAD, |index| {
@@ -37,7 +38,7 @@ pub async fn measure(url: &str) -> Result<()> {
             "{LOAD} schedules every second, a worker, a snapshot is {}:",
             if held { "held open" } else { "not held" }
         );
-        for minute in 1..=MINUTES {
+        for minute in 1..=minutes {
             let (started, completed) =
                 (engines[0].metrics().started(), worker.completed.load(Ordering::Relaxed));
             let (begun, late) = (Instant::now(), engines[0].metrics().lateness.snapshot());

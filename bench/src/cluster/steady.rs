@@ -20,6 +20,21 @@ struct Seen {
     transactions: f64,
 }
 
+/// One load, for who profiles.
+pub async fn probe(url: &str, count: usize, load: usize, with_worker: bool) -> Result<()> {
+    let seen = run(url, count, load, with_worker, Duration::from_secs(12)).await?;
+    println!(
+        "{count} nodes, offered {load}/s: {:.0} started/s, {:.0} completed/s, {:.3} transactions a start, lateness p50 {:.1} ms, p99 {:.1} ms, p99.9 {:.1} ms",
+        seen.starts,
+        seen.completions,
+        seen.transactions,
+        seen.lateness[0],
+        seen.lateness[1],
+        seen.lateness[2]
+    );
+    Ok(())
+}
+
 /// Finds the highest load that is kept up with, then measures lateness below it.
 pub async fn measure(url: &str, ceiling: f64) -> Result<()> {
     for (count, with_worker) in [(1, false), (1, true), (3, false), (3, true)] {

@@ -41,6 +41,12 @@ impl Engine {
         if found { Ok(()) } else { Err(EngineError::NotFound(format!("node {name:?}"))) }
     }
 
+    /// Whether somebody asked this node to give its shards away.
+    pub fn is_draining(&self) -> bool {
+        let standing = self.inner.standing.lock().unwrap_or_else(PoisonError::into_inner);
+        self.inner.node.shared && standing.draining
+    }
+
     pub(super) fn stands(&self, standing: Standing) {
         *self.inner.standing.lock().unwrap_or_else(PoisonError::into_inner) = standing;
     }

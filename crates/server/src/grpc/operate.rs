@@ -148,6 +148,12 @@ fn dead(app: &App) -> v1::Finding {
     let health = app.engine.health();
     match health.reason {
         None => finding("engine", Word::Fine, "the engine is ready".into(), ""),
+        Some(_) if app.engine.is_draining() => finding(
+            "engine",
+            Word::Warning,
+            "this node gives its shards to others, and takes none".into(),
+            "punctual node resume, when it is to take its share again",
+        ),
         Some(reason) => finding("engine", Word::Broken, reason, "look at the log and at the disk"),
     }
 }

@@ -36,6 +36,7 @@ use crate::driver::Ended;
 use crate::error::EngineError;
 use crate::metrics::Metrics;
 use crate::outlet::{Happened, Outlet, RunNews};
+use crate::relay::Relay;
 use crate::router::Router;
 use member::{Member, Standing};
 use queues::Queues;
@@ -103,7 +104,9 @@ impl Engine {
             config.shard.keys_age_max = config.shard.keys_age_max.min(KEYS_AGE_MAX);
         }
         let metrics = Arc::new(Metrics::default());
-        let router = Arc::new(Router::new(store.shards(), config.requests_max, metrics.clone()));
+        let relay =
+            node.shared.then(|| Relay::new(store.clone(), node.keeper, config.shard_lease.unsigned_abs()));
+        let router = Arc::new(Router::new(store.shards(), config.requests_max, metrics.clone(), relay));
         let (outlet, news) = Outlet::new(metrics.clone());
         let (desk_config, desk_node) = (config.clone(), node.clone());
         let desk =

@@ -11,6 +11,7 @@ mod config;
 mod cluster;
 mod driver;
 mod outlet;
+mod relay;
 mod router;
 mod desk;
 mod engine;

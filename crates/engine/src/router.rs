@@ -7,12 +7,13 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use punctual_core::{Answer, ScheduleKey};
-use punctual_store::{RunWrite, ShardId, TreeKey, shard_of};
+use punctual_store::{Ending, EndingAnswer, Keeper, RunWrite, ShardId, TreeKey, shard_of};
 use tokio::sync::oneshot;
 
 use crate::driver::Message;
 use crate::error::EngineError;
 use crate::metrics::Metrics;
+use crate::relay::{Relay, work_of};
 use crate::shard::{Assignment, Event, Refusal, Target};
 use crate::verb::Work;
 
@@ -28,16 +29,23 @@ pub(crate) struct Router {
     drivers: RwLock<Vec<Option<Sender<Message>>>>,
     /// Serves shards that have no driver here; nothing where nobody shares the database.
     guest: RwLock<Option<Sender<Message>>>,
+    /// The way to owners elsewhere, where nodes share the database.
+    relay: Option<Relay>,
     waiting: AtomicUsize,
     requests_max: usize,
     metrics: Arc<Metrics>,
 }
 
 impl Router {
-    pub(crate) fn new(shards: u32, requests_max: usize, metrics: Arc<Metrics>) -> Router {
+    pub(crate) fn new(
+        shards: u32,
+        requests_max: usize,
+        metrics: Arc<Metrics>,
+        relay: Option<Relay>,
+    ) -> Router {
         let drivers = RwLock::new((0..shards).map(|_| None).collect());
         let (guest, waiting) = Default::default();
-        Router { shards, drivers, guest, waiting, requests_max, metrics }
+        Router { shards, drivers, guest, relay, waiting, requests_max, metrics }
     }
 
     pub(crate) fn set_guest(&self, guest: Option<Sender<Message>>) {
@@ -139,7 +147,10 @@ impl Router {
             let answer = match answer {
                 // The shard is elsewhere, or has just gone there. What was on its way may have been written: every change is
                 // harmless to repeat.
-                Err(Refusal::NotOwner) => ask(&guest, assignment.clone()).await,
+                Err(Refusal::NotOwner) => match self.relayed(shard, &assignment).await {
+                    Some(answer) => answer,
+                    None => ask(&guest, assignment.clone()).await,
+                },
                 answer => answer,
             };
             match answer {
@@ -148,6 +159,36 @@ impl Router {
                 answer => return answer,
             }
             wait *= 2;
+        }
+    }
+
+    async fn relayed(&self, shard: ShardId, work: &Assignment) -> Option<Result<Answer, Refusal>> {
+        self.relay.as_ref()?.send(shard, work).await
+    }
+
+    /// Another node tells that a run of a schedule has ended: its owner here writes that, anybody else keeps silent.
+    pub(crate) fn hear_of_end(self: &Arc<Router>, ending: Ending) {
+        let Some(driver) = self.driver(ending.shard) else { return };
+        let (router, to, ticket) = (self.clone(), ending.from, ending.ticket);
+        tokio::spawn(async move {
+            let result = ask(&driver, work_of(ending)).await;
+            if let Some(relay) = &router.relay {
+                relay.answer(to, ticket, &result);
+            }
+        });
+    }
+
+    /// The owner elsewhere has answered.
+    pub(crate) fn hear_of_answer(&self, to: Keeper, ticket: u64, answer: EndingAnswer) {
+        if let Some(relay) = &self.relay {
+            relay.answered(to, ticket, answer);
+        }
+    }
+
+    /// Nobody may rely on answers that are on their way.
+    pub(crate) fn give_up_relayed(&self) {
+        if let Some(relay) = &self.relay {
+            relay.give_up();
         }
     }
 

@@ -8,12 +8,14 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use punctual_store::{Batch, Claim, Keeper, StoreError, Taken, Unit};
 use tokio::sync::{Notify, oneshot};
+use tokio::time::Instant;
 
 use crate::careful::{self, Careful};
 use crate::fast::{self, Written};
 use crate::fault::Fault;
 use crate::fresh::Fresh;
 use crate::options::Options;
+use crate::pace::Pace;
 use crate::queues::Queues;
 use crate::session::{Address, Purpose, Session};
 
@@ -41,14 +43,25 @@ impl Errand {
     }
 }
 
+impl Errand {
+    /// Nobody waits for it.
+    fn is_patient(&self) -> bool {
+        matches!(self, Errand::Commit { batch, .. } if batch.patient)
+    }
+}
+
 /// What waits for a lane.
-#[derive(Default)]
 pub(crate) struct Lanes {
     waiting: Mutex<VecDeque<Errand>>,
     arrived: Notify,
+    pub(crate) pace: Pace,
 }
 
 impl Lanes {
+    pub(crate) fn new() -> Lanes {
+        Lanes { waiting: Mutex::default(), arrived: Notify::new(), pace: Pace::new() }
+    }
+
     /// Writes a batch as soon as a lane is free.
     pub(crate) fn commit(
         &self,
@@ -69,6 +82,25 @@ impl Lanes {
     fn push(&self, errand: Errand) {
         self.waiting.lock().unwrap_or_else(PoisonError::into_inner).push_back(errand);
         self.arrived.notify_one();
+    }
+
+    /// Lets more come along, while there is nothing that somebody waits for.
+    async fn wait(&self) {
+        while let Some(until) = self.may_wait() {
+            tokio::select! {
+                () = tokio::time::sleep_until(until) => {}
+                () = self.arrived.notified() => {}
+            }
+        }
+    }
+
+    /// Until when there is no hurry.
+    fn may_wait(&self) -> Option<Instant> {
+        let waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
+        if waiting.is_empty() || !waiting.iter().all(Errand::is_patient) {
+            return None;
+        }
+        self.pace.wait(waiting.iter().map(Errand::rows).sum())
     }
 
     /// Takes what waits, up to a bound.
@@ -99,11 +131,13 @@ impl Lanes {
         let mut session: Option<Session> = None;
         loop {
             let arrived = self.arrived.notified();
+            self.wait().await;
             let errands = self.take();
             if errands.is_empty() {
                 arrived.await;
                 continue;
             }
+            self.pace.begin();
             if session.as_ref().is_none_or(Session::is_closed) {
                 session = None;
                 match Session::open(&address, &options, Purpose::Write, |_| {}).await {
@@ -161,7 +195,7 @@ async fn write(session: &Session, queues: &Queues, fresh: &Fresh, errands: Vec<E
     let (mut batches, mut plain, mut limited) = (Vec::new(), Vec::new(), Vec::new());
     for errand in errands {
         match errand {
-            Errand::Commit { batch: Batch { units, keeper }, waiter } => {
+            Errand::Commit { batch: Batch { units, keeper, .. }, waiter } => {
                 let answers = vec![None; units.len()];
                 batches.push(Pending { units, keeper, answers, waiter: Some(waiter) });
             }

@@ -18,6 +18,7 @@ mod lane;
 mod news;
 mod open;
 mod options;
+mod pace;
 mod pool;
 mod queues;
 mod reader;

@@ -1,14 +1,17 @@
 //! What nodes tell each other: one channel, heard on a connection of its own, told in bundles.
 
+mod ending;
+
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use punctual_store::{Listener, News, QueueKey, RunKey, ShardId, TreeKey};
+use punctual_store::{EndingAnswer, Keeper, Listener, News, QueueKey, RunKey, ShardId, TreeKey};
 use tokio::sync::mpsc;
 use tokio_postgres::AsyncMessage;
 
 use crate::fault::Fault;
+use crate::lane::Lanes;
 use crate::options::Options;
 use crate::pool::Pool;
 use crate::queues::Queues;
@@ -17,9 +20,6 @@ use crate::value::{at, time};
 
 /// A payload may have 8,000 bytes.
 const BYTES_MAX: usize = 7_000;
-
-/// The shortest time between two bundles.
-const PAUSE: Duration = Duration::from_millis(2);
 
 /// The longest time between two tries to listen again.
 const BACKOFF_MAX: Duration = Duration::from_secs(2);
@@ -45,12 +45,22 @@ impl Listeners {
 pub(crate) fn encode(news: &News) -> String {
     match news {
         News::Ready(queue) => format!("R{queue}"),
+        News::Wanted { queue, at } => format!("A{queue}:{at}"),
         News::Queue(queue) => format!("Q{queue}"),
         News::Tree { shard, tree, due_time } => match due_time {
             Some(due_time) => format!("T{shard}:{tree}:{}", time(*due_time)),
             None => format!("T{shard}:{tree}:"),
         },
         News::Stop(run) => format!("S{run}"),
+        News::Ending(ending) => format!("E{}", ending::encode(ending)),
+        News::Written { to, ticket, answer } => {
+            let answer = match answer {
+                EndingAnswer::Written => 'w',
+                EndingAnswer::RunMoved => 'm',
+                EndingAnswer::Refused => 'r',
+            };
+            format!("W{to}:{ticket}:{answer}")
+        }
         News::Roster => "N".to_owned(),
         News::Gap => "G".to_owned(),
     }
@@ -62,6 +72,10 @@ fn decode(word: &str) -> Option<News> {
     let rest = letters.as_str();
     match kind {
         'R' => Some(News::Ready(QueueKey(rest.parse().ok()?))),
+        'A' => {
+            let (queue, at) = rest.split_once(':')?;
+            Some(News::Wanted { queue: QueueKey(queue.parse().ok()?), at: Keeper(at.parse().ok()?) })
+        }
         'Q' => Some(News::Queue(QueueKey(rest.parse().ok()?))),
         'S' => Some(News::Stop(RunKey(rest.parse().ok()?))),
         'N' => Some(News::Roster),
@@ -72,6 +86,17 @@ fn decode(word: &str) -> Option<News> {
             let due_time = parts.next()?;
             let due_time = if due_time.is_empty() { None } else { Some(at(due_time.parse().ok()?)) };
             Some(News::Tree { shard, tree, due_time })
+        }
+        'E' => Some(News::Ending(Box::new(ending::decode(rest)?))),
+        'W' => {
+            let mut parts = rest.split(':');
+            let (to, ticket) = (Keeper(parts.next()?.parse().ok()?), parts.next()?.parse().ok()?);
+            let answer = match parts.next()? {
+                "w" => EndingAnswer::Written,
+                "m" => EndingAnswer::RunMoved,
+                _ => EndingAnswer::Refused,
+            };
+            Some(News::Written { to, ticket, answer })
         }
         // A later release may tell what this one does not know.
         _ => None,
@@ -152,19 +177,18 @@ pub(crate) async fn keep_queues(mut news: Listener, queues: Arc<Queues>, chores:
 }
 
 /// Tells in bundles; what cannot be told is lost.
-pub(crate) async fn keep_telling(pool: Pool, mut told: mpsc::UnboundedReceiver<News>) {
+pub(crate) async fn keep_telling(pool: Pool, mut told: mpsc::UnboundedReceiver<News>, lanes: Arc<Lanes>) {
     while let Some(first) = told.recv().await {
         let mut words = BTreeSet::from([encode(&first)]);
         while let Ok(more) = told.try_recv() {
             words.insert(encode(&more));
         }
         if let Ok(session) = pool.session().await {
-            for payload in payloads(words) {
-                if session.execute("SELECT pg_notify('punctual', $1)", &[&payload]).await.is_err() {
-                    break;
-                }
-            }
+            let all = payloads(words);
+            let _ = session
+                .execute("SELECT pg_notify('punctual', payload) FROM unnest($1::text[]) AS payload", &[&all])
+                .await;
         }
-        tokio::time::sleep(PAUSE).await;
+        tokio::time::sleep(lanes.pace.pause()).await;
     }
 }

@@ -50,11 +50,11 @@ impl Postgres {
         hear_oneself(&session, &listeners).await?;
 
         let chores = Arc::new(pool(Purpose::Write, 1));
-        let (lanes, fresh) = (Arc::new(Lanes::default()), Arc::new(Fresh::default()));
+        let (lanes, fresh) = (Arc::new(Lanes::new()), Arc::new(Fresh::default()));
         let (teller, told) = mpsc::unbounded_channel();
         let mut tasks = vec![
             tokio::spawn(news::keep_listening(listen, options.clone(), listeners.clone(), listening)),
-            tokio::spawn(news::keep_telling(pool(Purpose::Tell, 1), told)),
+            tokio::spawn(news::keep_telling(pool(Purpose::Tell, 1), told, lanes.clone())),
             tokio::spawn(news::keep_queues(listeners.add(), queues.clone(), chores.clone())),
         ];
         for _ in 0..options.writers.max(1) {

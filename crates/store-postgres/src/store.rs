@@ -113,7 +113,13 @@ impl Store for Postgres {
     }
 
     fn beat(&self, beat: Beat) -> Reply<'_, Roster> {
-        transact!(self.beats, |session| roster::beat(session, &beat))
+        Box::pin(async move {
+            let beaten: Reply<'_, Roster> = transact!(self.beats, |session| roster::beat(session, &beat));
+            let roster = beaten.await?;
+            let alive = roster.nodes.iter().filter(|node| node.expires_at > roster.now).count();
+            self.lanes.pace.set_nodes(alive);
+            Ok(roster)
+        })
     }
 
     fn roster(&self) -> Reply<'_, Roster> {

@@ -17,12 +17,14 @@ pub struct Batch {
     pub units: Vec<Unit>,
     /// Who looks after the runs that are made, or wait for another attempt, by it.
     pub keeper: Keeper,
+    /// Nobody waits for the answer: a store may let a moment pass, to write more at a time.
+    pub patient: bool,
 }
 
 impl Batch {
     /// Units whose runs nobody else could look after.
     pub fn of(units: Vec<Unit>) -> Batch {
-        Batch { units, keeper: Keeper::default() }
+        Batch { units, ..Batch::default() }
     }
 }
 

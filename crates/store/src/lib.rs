@@ -39,7 +39,7 @@ pub use key::{Epoch, Keeper, NodeId, QueueKey, RunKey, Sequence, ShardId, TreeKe
 pub use lease::Lease;
 pub use query::{Lifespan, Page, Retention, RunFilter, RunQuery, ScheduleQuery};
 pub use queue::{NewQueue, Queue, QueueDepth, QueueSettings, Rate};
-pub use roster::{Beat, Kept, News, NodeSeen, Roster};
+pub use roster::{Beat, Ending, EndingAnswer, Kept, News, NodeSeen, Roster};
 pub use run::{Claim, Closing, LiveRun, LiveState, NewRun, RunDetails, StoredRun, Taken};
 pub use tree::{StoredTree, TreeRef};
 

@@ -1,13 +1,15 @@
 //! How those who wait for runs are woken: by the arrival of one, and where a queue has limits, by room for one.
 //!
-//! Where nodes share a database, others are told when nobody waits here, and always where a queue has limits: whoever waits here
-//! may not be allowed to take what there is.
+//! Where nodes share a database, whoever begins to wait tells the others that runs are wanted. They tell of the next one that
+//! becomes ready, once, when nobody waits for it at home; and always where a queue has limits: whoever waits at home may not be
+//! allowed to take what there is. So busy nodes tell each other nothing, and what came in between is made up for: who hears that
+//! runs are wanted tells at once if some became ready since the last word.
 
 use std::collections::HashMap;
 use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
-use punctual_store::{News, QueueKey, QueueSettings};
+use punctual_store::{Keeper, News, QueueKey, QueueSettings};
 use tokio::sync::Notify;
 
 use super::Desk;
@@ -28,6 +30,12 @@ struct Bell {
     waiting: usize,
     /// How often it rang.
     rings: u64,
+    /// Others know that somebody waits here.
+    announced: bool,
+    /// Somebody waits at another node.
+    wanted: bool,
+    /// It rang, and others were not told.
+    untold: bool,
 }
 
 impl Bell {
@@ -69,13 +77,19 @@ impl Desk {
 
     /// Another node says so.
     pub(crate) fn ring_here(&self, queue: QueueKey) {
-        self.with_bell(queue, Bell::ring);
+        self.with_bell(queue, |bell| {
+            bell.announced = false;
+            bell.ring();
+        });
     }
 
     /// Another node may have said so, and was not heard.
     pub(crate) fn ring_all(&self) {
         let mut bells = self.bells.lock().unwrap_or_else(PoisonError::into_inner);
-        bells.0.values_mut().for_each(Bell::ring);
+        for bell in bells.0.values_mut() {
+            bell.announced = false;
+            bell.ring();
+        }
     }
 
     /// A worker has room again: where there are limits, somebody may have waited for that.
@@ -86,8 +100,47 @@ impl Desk {
     }
 
     fn tell_ready(&self, queue: QueueKey) {
-        if self.node.shared {
+        if !self.node.shared {
+            return;
+        }
+        let wanted = self.with_bell(queue, |bell| {
+            bell.untold = !bell.wanted;
+            std::mem::take(&mut bell.wanted)
+        });
+        if wanted {
             self.store.tell(News::Ready(queue));
+        }
+    }
+
+    /// Somebody waits at another node.
+    pub(crate) fn wanted_at(&self, queue: QueueKey, at: Keeper) {
+        if at == self.node.keeper {
+            return;
+        }
+        let untold = self.with_bell(queue, |bell| {
+            bell.wanted = true;
+            bell.untold
+        });
+        if untold {
+            self.tell_ready(queue);
+        }
+    }
+
+    /// Somebody found nothing, and waits: others are told, unless they know.
+    pub(super) fn announce(&self, queue: QueueKey) {
+        if self.node.shared && !self.with_bell(queue, |bell| std::mem::replace(&mut bell.announced, true)) {
+            self.store.tell(News::Wanted { queue, at: self.node.keeper });
+        }
+    }
+
+    /// Others may not know who waits here.
+    pub(crate) fn announce_again(&self) {
+        let mut bells = self.bells.lock().unwrap_or_else(PoisonError::into_inner);
+        for (queue, bell) in &mut bells.0 {
+            bell.announced = bell.waiting > 0;
+            if bell.announced {
+                self.store.tell(News::Wanted { queue: *queue, at: self.node.keeper });
+            }
         }
     }
 
@@ -104,8 +157,9 @@ impl Desk {
     pub(crate) async fn sweep(self: Arc<Desk>) {
         loop {
             tokio::time::sleep(SWEEP).await;
-            let bells = self.bells.lock().unwrap_or_else(PoisonError::into_inner);
-            for bell in bells.0.values().filter(|bell| bell.waiting > 0) {
+            let mut bells = self.bells.lock().unwrap_or_else(PoisonError::into_inner);
+            for bell in bells.0.values_mut().filter(|bell| bell.waiting > 0) {
+                bell.announced = false;
                 bell.bell.notify_one();
             }
         }

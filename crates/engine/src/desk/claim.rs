@@ -67,6 +67,7 @@ impl Desk {
                 }
                 return Ok(taken);
             }
+            self.announce(queue);
             let opens = next_time.map(|time| self.clock.real(time.duration_since(self.clock.now())));
             let opens = opens.unwrap_or_default();
             tokio::select! {

@@ -30,7 +30,7 @@ const CALLBACK_GRACE: SignedDuration = SignedDuration::from_secs(15);
 impl Desk {
     /// Changes of runs, which this node looks after from then on.
     pub(super) fn batch(&self, units: Vec<Unit>) -> Batch {
-        Batch { units, keeper: self.node.keeper }
+        Batch { units, keeper: self.node.keeper, patient: false }
     }
 
     /// Tells others to look at a run, if there may be any.

@@ -38,13 +38,21 @@ impl Engine {
         let inner = &self.inner;
         match news {
             News::Ready(queue) | News::Queue(queue) => inner.desk.ring_here(queue),
+            News::Wanted { queue, at } => inner.desk.wanted_at(queue, at),
             News::Tree { shard, tree, due_time } => inner.router.tell(shard, Event::Moved { tree, due_time }),
             News::Stop(run) => {
                 let desk = inner.desk.clone();
                 tokio::spawn(async move { desk.look_at(run).await });
             }
-            News::Roster => inner.roster_bell.notify_one(),
+            News::Ending(ending) => inner.router.hear_of_end(*ending),
+            News::Written { to, ticket, answer } => inner.router.hear_of_answer(to, ticket, answer),
+            News::Roster => {
+                inner.desk.announce_again();
+                inner.roster_bell.notify_one();
+                inner.router.give_up_relayed();
+            }
             News::Gap => {
+                inner.router.give_up_relayed();
                 inner.router.tell_all(|| Event::MissedNews);
                 self.hear_of_queues().await;
                 inner.desk.ring_all();

@@ -37,8 +37,9 @@ impl Shard {
         if !units.is_empty() {
             self.batches += 1;
             let batch = BatchId(self.batches);
+            let patient = in_flight.iter().all(InFlight::is_patient);
             self.in_flight.insert(batch, in_flight);
-            effects.push(Effect::Commit { batch, units: Batch::of(units) });
+            effects.push(Effect::Commit { batch, units: Batch { units, patient, ..Batch::default() } });
         }
     }
 

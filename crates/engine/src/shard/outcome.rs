@@ -23,6 +23,13 @@ pub(super) struct InFlight {
     pub(super) fresh: bool,
 }
 
+impl InFlight {
+    /// Nobody waits for it.
+    pub(super) fn is_patient(&self) -> bool {
+        self.assignments.iter().all(|assignment| assignment.ticket.is_none())
+    }
+}
+
 /// One unit of a batch on its way, for those who follow along.
 pub struct UnitInFlight<'a> {
     /// Which schedule.

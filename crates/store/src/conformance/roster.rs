@@ -133,7 +133,8 @@ async fn runs_are_looked_after(subject: &impl Subject) {
     let bed = Bed::new(subject).await;
     let (made, other) = (bed.new_run().await, bed.new_run().await);
     let unit = |made| Unit { runs: vec![RunWrite::Insert(made)], ..Unit::default() };
-    let batch = Batch { keeper: Keeper(7), units: vec![unit(made.clone()), unit(other.clone())] };
+    let batch =
+        Batch { keeper: Keeper(7), units: vec![unit(made.clone()), unit(other.clone())], ..Batch::default() };
     assert_eq!(bed.store.commit(batch).await, Ok(vec![Ok(()), Ok(())]));
     assert_eq!(kept(&bed, Kept::By(Keeper(7))).await, [made.run.0, other.run.0], "by whoever made them");
     assert_eq!(kept(&bed, Kept::ByNoneOf(vec![Keeper(7)])).await, [0; 0]);
@@ -147,7 +148,10 @@ async fn runs_are_looked_after(subject: &impl Subject) {
     let (run, not_before) = (made.run, at(5));
     let retry = RunWrite::Retry { run, attempt: 1, not_before, failure: bytes("no") };
     let unit = Unit { runs: vec![retry], ..Unit::default() };
-    assert_eq!(bed.store.commit(Batch { keeper: Keeper(9), units: vec![unit] }).await, Ok(vec![Ok(())]));
+    assert_eq!(
+        bed.store.commit(Batch { keeper: Keeper(9), units: vec![unit], ..Batch::default() }).await,
+        Ok(vec![Ok(())])
+    );
     assert_eq!(kept(&bed, Kept::By(Keeper(9))).await, [run.0], "by whoever heard how an attempt ended");
 
     bed.store

@@ -186,12 +186,11 @@ impl Engine {
     fn learn(&self, queue: Queue) {
         let place = (queue.made.namespace.clone(), queue.made.name.clone());
         self.inner.desk.learn(queue.queue, &queue.made.settings);
-        let news = match self.inner.queues.0.write() {
-            Ok(mut queues) => queues.insert(place, queue.clone()).is_none(),
-            Err(_) => false,
-        };
-        if news {
+        let Ok(mut queues) = self.inner.queues.0.write() else { return };
+        if queues.insert(place, queue.clone()).is_none() {
+            // Under the lock: whoever finds it known finds the drivers told, even if somebody else heard of it first.
             self.inner.router.tell_all(|| declared(&queue));
+            drop(queues);
             self.inner.queues.1.notify_waiters();
         }
     }

@@ -91,7 +91,14 @@ impl Fault {
 
 /// What the database said, without its own prefix.
 pub(crate) fn shown(error: &Error) -> String {
+    let pooled = [SqlState::DUPLICATE_PSTATEMENT, SqlState::INVALID_SQL_STATEMENT_NAME];
     match error.as_db_error() {
+        Some(said) if pooled.contains(said.code()) => format!(
+            "{} ({}): the address leads through a proxy that hands out connections by transaction and does not keep prepared \
+             statements; give the address of the server itself, or let the proxy pool by session",
+            said.message(),
+            said.code().code()
+        ),
         Some(said) => format!("{} ({})", said.message(), said.code().code()),
         None => match std::error::Error::source(error) {
             Some(source) => format!("{error}: {source}"),

@@ -12,6 +12,9 @@ use crate::embedded::node::{create, schedule};
 
 const SCHEDULES: usize = 100_000;
 
+/// Connections tell what they did with a delay, and after so many rows the server vacuums, in transactions that it counts too.
+const SETTLE: Duration = Duration::from_secs(90);
+
 /// Transactions per second and node.
 pub async fn measure(url: &str) -> Result<()> {
     let client = connect(url).await?;
@@ -21,7 +24,7 @@ pub async fn measure(url: &str) -> Result<()> {
         let due = Timestamp::from_second(Timestamp::now().as_second() + 24 * 3_600)?;
         create(&engines[0], schedules, |index| schedule(index, Spec::new().at(due), Policies::default()))
             .await?;
-        tokio::time::sleep(Duration::from_secs(8)).await;
+        tokio::time::sleep(SETTLE).await;
         let (before, begun) = (transactions(&client, "bench_idle").await?, Instant::now());
         tokio::time::sleep(Duration::from_secs(30)).await;
         let worked = transactions(&client, "bench_idle").await? - before;

@@ -105,7 +105,7 @@ impl<'a> Careful<'a> {
             if write.epoch.is_none() {
                 let (shard, tree, due_time) = (write.shard, write.tree, write.due_time);
                 let told = news::encode(&punctual_store::News::Tree { shard, tree, due_time });
-                self.session.execute("SELECT pg_notify('punctual', $1)", &[&told]).await?;
+                self.session.execute("SELECT punctual.tell($1)", &[&told]).await?;
             }
         }
         for write in &unit.runs {

@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use punctual_store::{EndingAnswer, Keeper, Listener, News, QueueKey, RunKey, ShardId, TreeKey};
+use punctual_store::{EndingAnswer, Keeper, Listener, News, QueueKey, RunKey, ShardId, StoreError, TreeKey};
 use tokio::sync::mpsc;
 use tokio_postgres::AsyncMessage;
 
@@ -131,7 +131,12 @@ pub(crate) async fn open(
         }
     };
     let session = Session::open(address, options, Purpose::Lease, hear).await?;
-    session.run("LISTEN punctual").await?;
+    let row = session.find("SELECT quote_ident(name) FROM punctual.channel", &[]).await?;
+    let Some(row) = row else {
+        return Err(StoreError::corrupted("the table channel", "it has no row").into());
+    };
+    let channel: &str = row.get(0);
+    session.run(&format!("LISTEN {channel}")).await?;
     Ok(session)
 }
 
@@ -186,7 +191,7 @@ pub(crate) async fn keep_telling(pool: Pool, mut told: mpsc::UnboundedReceiver<N
         if let Ok(session) = pool.session().await {
             let all = payloads(words);
             let _ = session
-                .execute("SELECT pg_notify('punctual', payload) FROM unnest($1::text[]) AS payload", &[&all])
+                .execute("SELECT punctual.tell(payload) FROM unnest($1::text[]) AS payload", &[&all])
                 .await;
         }
         tokio::time::sleep(lanes.pace.pause()).await;

@@ -17,7 +17,8 @@ use crate::session::{Address, Purpose, Session};
 use crate::{Options, Postgres, days};
 
 /// Each step makes the schema one version newer.
-const MIGRATIONS: [&str; 1] = [include_str!("../migrations/0001_initial.sql")];
+const MIGRATIONS: [&str; 2] =
+    [include_str!("../migrations/0001_initial.sql"), include_str!("../migrations/0002_channel.sql")];
 
 /// Held while the schema is looked at or changed, so that of several nodes that start at once one makes it.
 pub(crate) const LOCK: i64 = 0x0070_756e_6374;
@@ -174,7 +175,7 @@ async fn set_number(session: &Session, name: &str, number: i64) -> Result<(), Fa
 /// A proxy that hands out connections by transaction swallows news: better to know it at once.
 async fn hear_oneself(session: &Session, listeners: &Listeners) -> Result<(), StoreError> {
     let mut news = listeners.add();
-    session.execute("SELECT pg_notify('punctual', 'N')", &[]).await.map_err(|fault| fault.answer())?;
+    session.execute("SELECT punctual.tell('N')", &[]).await.map_err(|fault| fault.answer())?;
     let heard = async { while news.recv().await.is_some_and(|heard| heard != News::Roster) {} };
     tokio::time::timeout(Duration::from_secs(5), heard).await.map_err(|_| {
         StoreError::unavailable(

@@ -82,7 +82,7 @@ pub(crate) async fn create(session: &Session, made: &NewQueue) -> Result<Queue, 
         INSERT INTO punctual.queue (queue, namespace, name, settings, version, created_at)
         SELECT key.*, $1, $2, $3, 1, $4 FROM key
         ON CONFLICT (namespace, name) DO NOTHING
-        RETURNING queue, pg_notify('punctual', 'Q' || queue)";
+        RETURNING queue, punctual.tell('Q' || queue)";
     let row = session.find(sql, &[&name.0, &name.1, &&settings[..], &time(made.created_at)]).await?;
     match row {
         Some(row) => Ok(Queue { queue: QueueKey(row.get(0)), made: made.clone() }),
@@ -107,7 +107,7 @@ pub(crate) async fn update(
     let Some(row) = session.find(sql, &[&queue.0]).await? else { return Ok(None) };
     let known = stored(&row)?;
     let sql = "UPDATE punctual.queue SET settings = $2, version = version + 1 WHERE queue = $1
-        RETURNING pg_notify('punctual', 'Q' || queue)";
+        RETURNING punctual.tell('Q' || queue)";
     session.execute(sql, &[&queue.0, &&encode_queue(settings)[..]]).await?;
     Careful::new(session, queues).rebuild(queue.0, &known.made.settings, settings).await?;
     let made = NewQueue { settings: settings.clone(), ..known.made };

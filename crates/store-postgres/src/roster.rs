@@ -109,7 +109,7 @@ pub(crate) async fn beat(session: &Session, beat: &Beat) -> Result<Roster, Fault
         .await?;
     let was_over: bool = row.is_some_and(|row| row.get(0));
     if was_over {
-        session.execute("SELECT pg_notify('punctual', 'N')", &[]).await?;
+        session.execute("SELECT punctual.tell('N')", &[]).await?;
     }
     Ok(Roster { was_over, ..roster(session).await? })
 }
@@ -153,7 +153,7 @@ pub(crate) async fn strike(session: &Session, node: &NodeId, leaves: bool) -> Re
     let sql = concat!(
         "DELETE FROM punctual.node WHERE node = $1 AND ($2 OR expires_at <= ",
         now!(),
-        ") RETURNING pg_notify('punctual', 'N')"
+        ") RETURNING punctual.tell('N')"
     );
     if session.execute(sql, &[&&node.0[..], &leaves]).await? > 0 {
         let sql = "UPDATE punctual.lease SET node = NULL, expires_at = NULL WHERE node = $1";
@@ -163,6 +163,6 @@ pub(crate) async fn strike(session: &Session, node: &NodeId, leaves: bool) -> Re
 }
 
 pub(crate) async fn drain(session: &Session, node: &NodeId, draining: bool) -> Result<bool, Fault> {
-    let sql = "UPDATE punctual.node SET draining = $2 WHERE node = $1 RETURNING pg_notify('punctual', 'N')";
+    let sql = "UPDATE punctual.node SET draining = $2 WHERE node = $1 RETURNING punctual.tell('N')";
     Ok(session.execute(sql, &[&&node.0[..], &draining]).await? > 0)
 }

@@ -371,3 +371,30 @@ async fn nodes_that_write_the_same_in_another_order_do_not_wait_in_a_circle() {
     }
     assert_eq!(server.log().matches("deadlock detected").count(), 0, "{}", server.log());
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn who_has_no_right_on_the_schema_cannot_tell_servers_anything() {
+    let server = Server::start_careless().unwrap();
+    let url = server.create_database("strangers").unwrap();
+    let store = open(&url).await;
+    let queue = queue(&store).await;
+    let mut news = store.listen().expect("a listener");
+    server.query("strangers", "CREATE ROLE stranger").unwrap();
+    let as_stranger = |sql: &str| server.query("strangers", &format!("SET ROLE stranger; {sql}"));
+
+    // Everything that a stranger may call by a name that can be guessed or looked up.
+    for word in ["N", "G", "S7", "W1:1:w", &format!("R{queue}")] {
+        as_stranger(&format!("SELECT pg_notify('punctual', '{word}')")).expect("everybody may notify");
+    }
+    for sql in ["SELECT punctual.tell('N')", "SELECT name FROM punctual.channel"] {
+        let refused = as_stranger(sql).expect_err("the schema is not theirs").to_string();
+        assert!(refused.contains("permission denied for schema punctual"), "{refused}");
+    }
+    let name = server.query("strangers", "SELECT name FROM punctual.channel").unwrap();
+    let shown = "SELECT query FROM pg_stat_activity; SELECT prosrc FROM pg_proc";
+    assert!(!as_stranger(shown).unwrap().contains(name.trim()), "the name is in nothing that all may read");
+
+    // News come in the order in which they were told: the first that is heard is that of who may.
+    store.tell(News::Stop(RunKey(8)));
+    assert_eq!(news.recv().await, Some(News::Stop(RunKey(8))));
+}

@@ -168,11 +168,7 @@ impl<'a> Columns<'a> {
         self.hold_runs(&mut list);
         self.changes(telling, &mut list);
         for payload in &self.told {
-            list.push(statement(
-                "SELECT pg_notify('punctual', $1)",
-                Wants::Nothing,
-                values![payload.clone()],
-            ));
+            list.push(statement("SELECT punctual.tell($1)", Wants::Nothing, values![payload.clone()]));
         }
         list
     }

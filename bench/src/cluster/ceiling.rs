@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::Result;
 use punctual_store_postgres::{Options, Postgres};
+use tokio_postgres::{Client, Statement};
 
 use super::database::{connect, create};
 
@@ -14,6 +15,8 @@ const SCHEDULES: i64 = 100_000;
 /// As large as the engine's own rows: a state record after some starts, and a run with a short input.
 const STATE_BYTES: usize = 150;
 const RUN_BYTES: usize = 90;
+/// For so long.
+const LENGTH: Duration = Duration::from_secs(4);
 
 /// Which rows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -49,7 +52,7 @@ const SAME: &str = "INSERT INTO punctual.run_live
     SELECT run, 1, tree, due, 0, due, due, due, 1, body, 0, 0, 0, 0, false, false, ''::bytea
     FROM unnest($1::bigint[], $2::bigint[], $3::bigint[], $4::bytea[]) AS new (run, tree, due, body)";
 
-async fn one(url: &str, rows: Rows, batch: i64, connections: i64) -> Result<f64> {
+async fn prepare(url: &str) -> Result<String> {
     let url = create(url, "bench_ceiling").await?;
     drop(Postgres::open(Options::new(&url)).await?);
     let client = connect(&url).await?;
@@ -61,42 +64,69 @@ async fn one(url: &str, rows: Rows, batch: i64, connections: i64) -> Result<f64>
         ))
         .await?;
     client.batch_execute("VACUUM ANALYZE punctual.state").await?;
-    let length = Duration::from_secs(4);
+    Ok(url)
+}
+
+/// One connection that writes.
+struct Writer {
+    client: Client,
+    update: Statement,
+    insert: Statement,
+    /// Which of so many it is.
+    place: (i64, i64),
+    tree: i64,
+    done: i64,
+}
+
+impl Writer {
+    async fn open(url: &str, rows: Rows, place: (i64, i64)) -> Result<Writer> {
+        let client = connect(url).await?;
+        client.batch_execute("SET plan_cache_mode = force_generic_plan; SET enable_seqscan = off").await?;
+        let update = client
+            .prepare(
+                "UPDATE punctual.state SET sequence = state.sequence + 1, due_time = new.due, bytes = new.bytes
+                 FROM unnest($1::bigint[], $2::bigint[], $3::bytea[]) AS new (tree, due, bytes)
+                 WHERE state.tree = new.tree",
+            )
+            .await?;
+        let insert = client.prepare(if rows == Rows::Lean { LEAN } else { SAME }).await?;
+        Ok(Writer { client, update, insert, place, tree: 0, done: 0 })
+    }
+
+    /// A transaction with so many starts.
+    async fn write(&mut self, batch: i64) -> Result<()> {
+        let (connection, connections) = self.place;
+        let mut trees = Vec::new();
+        for _ in 0..batch {
+            // Each connection has its own schedules, in an order that visits all of them, far apart.
+            trees.push((self.tree * connections + connection) % SCHEDULES);
+            self.tree = (self.tree + 38_501) % (SCHEDULES / connections);
+        }
+        let due: Vec<i64> = (self.done..self.done + batch).collect();
+        let runs: Vec<i64> = due.iter().map(|number| number * connections + connection).collect();
+        let (state, run) = ([7u8; STATE_BYTES], [9u8; RUN_BYTES]);
+        let (states, bodies) = (vec![&state[..]; batch as usize], vec![&run[..]; batch as usize]);
+        self.client.batch_execute("BEGIN").await?;
+        self.client.execute(&self.update, &[&trees, &due, &states]).await?;
+        self.client.execute(&self.insert, &[&runs, &trees, &due, &bodies]).await?;
+        self.client.batch_execute("COMMIT").await?;
+        self.done += batch;
+        Ok(())
+    }
+}
+
+async fn one(url: &str, rows: Rows, batch: i64, connections: i64) -> Result<f64> {
+    let url = prepare(url).await?;
     let begun = Instant::now();
     let mut tasks = Vec::new();
     for connection in 0..connections {
         let url = url.clone();
         tasks.push(tokio::spawn(async move {
-            let client = connect(&url).await?;
-            client.batch_execute("SET plan_cache_mode = force_generic_plan; SET enable_seqscan = off").await?;
-            let update = client
-                .prepare(
-                    "UPDATE punctual.state SET sequence = state.sequence + 1, due_time = new.due, bytes = new.bytes
-                     FROM unnest($1::bigint[], $2::bigint[], $3::bytea[]) AS new (tree, due, bytes)
-                     WHERE state.tree = new.tree",
-                )
-                .await?;
-            let insert = client.prepare(if rows == Rows::Lean { LEAN } else { SAME }).await?;
-            let (state, run) = (vec![7u8; STATE_BYTES], vec![9u8; RUN_BYTES]);
-            let (mut done, mut tree) = (0i64, 0);
-            while begun.elapsed() < length {
-                let mut trees = Vec::new();
-                for _ in 0..batch {
-                    // Each connection has its own schedules, in an order that visits all of them, far apart.
-                    trees.push((tree * connections + connection) % SCHEDULES);
-                    tree = (tree + 38_501) % (SCHEDULES / connections);
-                }
-                let due: Vec<i64> = (done..done + batch).collect();
-                let runs: Vec<i64> = due.iter().map(|number| number * connections + connection).collect();
-                let states = vec![&state[..]; batch as usize];
-                let bodies = vec![&run[..]; batch as usize];
-                client.batch_execute("BEGIN").await?;
-                client.execute(&update, &[&trees, &due, &states]).await?;
-                client.execute(&insert, &[&runs, &trees, &due, &bodies]).await?;
-                client.batch_execute("COMMIT").await?;
-                done += batch;
+            let mut writer = Writer::open(&url, rows, (connection, connections)).await?;
+            while begun.elapsed() < LENGTH {
+                writer.write(batch).await?;
             }
-            anyhow::Ok(done)
+            anyhow::Ok(writer.done)
         }));
     }
     let mut done = 0;
@@ -104,4 +134,39 @@ async fn one(url: &str, rows: Rows, batch: i64, connections: i64) -> Result<f64>
         done += task.await??;
     }
     Ok(done as f64 / begun.elapsed().as_secs_f64())
+}
+
+/// How late starts are written at this load if each of two connections writes all that is due, again and again: in
+/// milliseconds, p50, p99 and p99.9. What the disk and the machine make late, nobody makes earlier.
+pub async fn lateness(url: &str, load: f64) -> Result<[f64; 3]> {
+    let url = prepare(url).await?;
+    let mut tasks = Vec::new();
+    for connection in 0..2 {
+        let url = url.clone();
+        tasks.push(tokio::spawn(async move {
+            let mut writer = Writer::open(&url, Rows::Same, (connection, 2)).await?;
+            let (begun, rate) = (Instant::now(), load / 2.0);
+            let mut late = Vec::new();
+            while begun.elapsed() < 2 * LENGTH {
+                let due = (begun.elapsed().as_secs_f64() * rate) as i64;
+                let first = writer.done;
+                if due > first {
+                    writer.write(due - first).await?;
+                    let now = begun.elapsed().as_secs_f64();
+                    late.extend((first..due).step_by(16).map(|number| now - (number + 1) as f64 / rate));
+                } else {
+                    tokio::time::sleep(Duration::from_millis(1)).await;
+                }
+            }
+            anyhow::Ok(late)
+        }));
+    }
+    let mut late = Vec::new();
+    for task in tasks {
+        late.extend(task.await??);
+    }
+    late.sort_by(f64::total_cmp);
+    let at =
+        |share: f64| late.get((share * late.len() as f64) as usize).copied().unwrap_or_default() * 1_000.0;
+    Ok([at(0.5), at(0.99), at(0.999)])
 }

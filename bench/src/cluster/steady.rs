@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 use anyhow::Result;
 use jiff::SignedDuration;
 
+use super::ceiling;
 use super::database::{connect, create as create_database, nodes, transactions};
 use crate::embedded::node::{Worker, allow_all, create, every, schedule};
 
@@ -41,7 +42,7 @@ pub async fn measure(url: &str, ceiling: f64) -> Result<()> {
         let label = if with_worker { "with a worker on each" } else { "without a worker" };
         println!("durable starts per second, schedules every second, {count} nodes, {label}:");
         let mut best = 0.0f64;
-        for load in [5_000, 10_000, 20_000, 30_000, 40_000, 60_000, 80_000] {
+        for load in [5_000, 10_000, 20_000, 30_000, 40_000, 60_000, 80_000, 100_000, 120_000] {
             let seen = run(url, count, load, with_worker, Duration::from_secs(8)).await?;
             let done = if with_worker { seen.completions } else { seen.starts };
             println!(
@@ -60,6 +61,8 @@ pub async fn measure(url: &str, ceiling: f64) -> Result<()> {
             "  at half of that: {:.3} transactions a start, lateness p50 {:.2} ms, p99 {:.2} ms, p99.9 {:.2} ms",
             seen.transactions, seen.lateness[0], seen.lateness[1], seen.lateness[2]
         );
+        let [p50, p99, p999] = ceiling::lateness(url, load as f64).await?;
+        println!("  bare statements at that load: p50 {p50:.2} ms, p99 {p99:.2} ms, p99.9 {p999:.2} ms");
     }
     Ok(())
 }

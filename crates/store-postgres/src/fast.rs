@@ -9,9 +9,10 @@ mod touched;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::pin::Pin;
+use std::time::{Duration, Instant};
 
 use futures_util::future::{join_all, try_join_all};
-use punctual_store::{Claim, Expected, Keeper, RunWrite, Taken, Unit};
+use punctual_store::{Claim, Expected, Keeper, LiveRun, RunWrite, Taken, Unit};
 use tokio_postgres::Row;
 
 use crate::careful::claim_ready;
@@ -95,6 +96,7 @@ pub(crate) async fn write(
     let params = columns.statements(telling);
     // What is prepared first is sent in order, and so rows are held in order.
     try_join_all(params.iter().map(|statement| session.prepare(statement.sql))).await?;
+    let from: Vec<i64> = claims.iter().map(|claim| queues.floors.begin(claim.queue.0)).collect();
     let mut sent: Vec<Sent<'_>> = Vec::new();
     sent.push(Box::pin(async { session.run("BEGIN").await.map(|()| Said::Changed(0)) }));
     for statement in &params {
@@ -106,12 +108,15 @@ pub(crate) async fn write(
             }
         }));
     }
-    for claim in claims {
+    for (claim, from) in claims.iter().zip(&from) {
         sent.push(Box::pin(async {
-            Ok(Said::Rows(claim_ready(session, claim, claim.runs_max, false).await?))
+            Ok(Said::Rows(claim_ready(session, claim, claim.runs_max, false, *from).await?))
         }));
     }
-    let mut answers = join_all(sent).await;
+    let timed = sent.into_iter().map(async |sent| (sent.await, Instant::now()));
+    let (mut answers, times): (Vec<_>, Vec<Instant>) = join_all(timed).await.into_iter().unzip();
+    let took = times.windows(2).skip(params.len()).map(|pair| pair[1].saturating_duration_since(pair[0]));
+    let looks: Vec<(i64, Duration)> = from.into_iter().zip(took).collect();
     // What went wrong first says why; the rest only says that something did. Statements that had to be prepared come late.
     if let Some(cause) =
         answers.iter().position(|said| said.as_ref().is_err_and(|fault| !fault.is_consequence()))
@@ -128,10 +133,21 @@ pub(crate) async fn write(
     match judged {
         Ok(Written::All(taken)) => {
             session.run("COMMIT").await?;
+            for ((claim, taken), (from, took)) in claims.iter().zip(&taken).zip(looks) {
+                let settings = queues.of(claim.queue.0).settings;
+                let rank = |run: &LiveRun| settings.rank(run.made.created_at, run.made.priority);
+                let last = taken.runs.iter().map(rank).max();
+                queues.floors.looked(claim.queue.0, from, took, last);
+            }
+            queues.floors.written(units.iter().map(|(unit, _)| *unit), queues);
             Ok(Written::All(taken))
         }
         other => {
             session.run("ROLLBACK").await?;
+            // What these looks held is ready again, and others may have passed over it.
+            for (claim, (from, _)) in claims.iter().zip(looks) {
+                queues.floors.lower(claim.queue.0, from);
+            }
             other
         }
     }

@@ -208,6 +208,7 @@ async fn write(session: &Session, queues: &Queues, fresh: &Fresh, errands: Vec<E
     let mut deferred = not_plain(&batches, queues, fresh);
     let outcome = write_fast(session, queues, &mut batches, &mut plain, &mut deferred).await;
     if let Err(fault) = outcome {
+        queues.floors.forget_all();
         return give_up(&fault, &mut batches, plain.into_iter().chain(limited).collect());
     }
     // Whoever turned out to ask for a queue with limits waits with those.
@@ -216,6 +217,7 @@ async fn write(session: &Session, queues: &Queues, fresh: &Fresh, errands: Vec<E
     if !deferred.is_empty()
         && let Err(fault) = write_careful(session, queues, &mut batches).await
     {
+        queues.floors.forget_all();
         return give_up(&fault, &mut batches, limited);
     }
     batches.iter_mut().for_each(Pending::answer);
@@ -329,7 +331,11 @@ async fn write_careful(session: &Session, queues: &Queues, batches: &mut [Pendin
         let open: Vec<(&Unit, Keeper)> = open.collect();
         match session.transact(careful::write(session, queues, &open)).await {
             Err(fault) if fault.is_passing() && tries < TRIES_MAX => tries += 1,
-            answers => break answers?,
+            answers => {
+                let answers = answers?;
+                queues.floors.written(open.iter().map(|(unit, _)| *unit), queues);
+                break answers;
+            }
         }
     };
     let open = batches.iter_mut().flat_map(|pending| pending.answers.iter_mut());

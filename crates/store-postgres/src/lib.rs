@@ -12,6 +12,7 @@ mod careful;
 mod days;
 mod fast;
 mod fault;
+mod floor;
 mod fresh;
 mod import;
 mod lane;

@@ -35,7 +35,7 @@ impl Listeners {
         receiver
     }
 
-    fn hear(&self, news: &News) {
+    pub(crate) fn hear(&self, news: &News) {
         let mut listeners = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         listeners.retain(|listener| listener.send(news.clone()).is_ok());
     }
@@ -172,6 +172,13 @@ pub(crate) async fn keep_listening(
 /// Queues that others have changed are read again.
 pub(crate) async fn keep_queues(mut news: Listener, queues: Arc<Queues>, chores: Arc<Pool>) {
     while let Some(heard) = news.recv().await {
+        match heard {
+            News::Ready(queue) => queues.floors.doubt(queue.0),
+            // Ranks depend on settings.
+            News::Queue(queue) => queues.floors.forget(queue.0),
+            News::Gap => queues.floors.forget_all(),
+            _ => {}
+        }
         if matches!(heard, News::Queue(_) | News::Gap)
             && let Ok((session, _guard)) = chores.alone().await
         {

@@ -7,6 +7,7 @@ use punctual_store::{News, StoreError};
 use tokio::sync::mpsc;
 
 use crate::fault::Fault;
+use crate::floor::keep_scouting;
 use crate::fresh::Fresh;
 use crate::import::marker;
 use crate::lane::Lanes;
@@ -57,6 +58,7 @@ impl Postgres {
             tokio::spawn(news::keep_listening(listen, options.clone(), listeners.clone(), listening)),
             tokio::spawn(news::keep_telling(pool(Purpose::Tell, 1), told, lanes.clone())),
             tokio::spawn(news::keep_queues(listeners.add(), queues.clone(), chores.clone())),
+            tokio::spawn(keep_scouting(pool(Purpose::Read, 1), queues.clone(), listeners.clone())),
         ];
         for _ in 0..options.writers.max(1) {
             tasks.push(tokio::spawn(lanes.clone().run(

@@ -9,12 +9,17 @@ use tokio_postgres::Row;
 
 use crate::careful::Careful;
 use crate::fault::Fault;
+use crate::floor::Floors;
 use crate::session::Session;
 use crate::value::{at, time};
 
 /// What is remembered.
 #[derive(Default)]
-pub(crate) struct Queues(RwLock<HashMap<i64, Known>>);
+pub(crate) struct Queues {
+    known: RwLock<HashMap<i64, Known>>,
+    /// Where looks for ready runs begin.
+    pub(crate) floors: Floors,
+}
 
 /// One queue.
 #[derive(Clone)]
@@ -49,7 +54,7 @@ impl Known {
 impl Queues {
     /// What is remembered of a queue.
     pub(crate) fn of(&self, queue: i64) -> Known {
-        let known = self.0.read().unwrap_or_else(PoisonError::into_inner);
+        let known = self.known.read().unwrap_or_else(PoisonError::into_inner);
         known.get(&queue).unwrap_or(&UNDECLARED).clone()
     }
 
@@ -58,7 +63,7 @@ impl Queues {
         let rows = session.query("SELECT queue, version, settings FROM punctual.queue", &[]).await?;
         let read = rows.iter().map(|row| Ok((row.get(0), Known::read(row)?)));
         let read: HashMap<i64, Known> = read.collect::<Result<_, Fault>>()?;
-        *self.0.write().unwrap_or_else(PoisonError::into_inner) = read;
+        *self.known.write().unwrap_or_else(PoisonError::into_inner) = read;
         Ok(())
     }
 

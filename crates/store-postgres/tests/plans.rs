@@ -54,8 +54,8 @@ fn insert(server: &Server, database: &str, queue: QueueKey, runs: std::ops::Rang
         format!(
             "INSERT INTO punctual.run_live (run, queue, rank, due_time, created_at, keeper, attempt, state, stop,
                 priority, keyed, limited, key, body)
-            SELECT number, {queue}, number, 0, 0, 0, 0, 0, 0, 0, false, false, '', 'x'
-            FROM generate_series({first}, {last}) AS number"
+            SELECT number, {queue}, number, 0, number * 1000000, 0, 0, 0, 0, 0, false, false, '', 'x'
+            FROM generate_series({first}::bigint, {last}) AS number"
         ),
     ];
     for statement in statements {
@@ -160,4 +160,67 @@ async fn no_statement_walks_through_a_table() {
     // Statistics of the rounds before may come late.
     let bound = (ROUNDS * BATCH * 20) as u64;
     assert!(few < bound && many < bound && surprised < bound, "{few} / {many} / {surprised}, bound {bound}");
+}
+
+/// Claims one run after another until it is this one.
+async fn claim_until(store: &Postgres, queue: QueueKey, run: i64) {
+    let begun = Instant::now();
+    loop {
+        let claim = Claim {
+            queue,
+            worker: "w".into(),
+            runs_max: 1,
+            now: Timestamp::now(),
+            keeper: Keeper::default(),
+        };
+        let taken = store.claim(claim).await.expect("runs are claimed").runs;
+        if taken.iter().any(|taken| taken.made.run.0 == run) {
+            return;
+        }
+        assert!(begun.elapsed() < Duration::from_secs(30), "run {run} is not seen");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_snapshot_held_open_does_not_make_claims_walk_through_what_was_claimed() {
+    const CLAIMED: usize = 400_000;
+    const SLOW_ROUNDS: usize = 3;
+    let server = Server::start_careless().expect("PostgreSQL starts");
+    let (store, queue) = open(&server, "held").await;
+    let query = |sql: &str| server.query("held", sql).expect(sql);
+    insert(&server, "held", queue, 1..=CLAIMED + 20_000);
+    let url = format!("postgresql://postgres@127.0.0.1:{}/held", server.port());
+    let (holder, connection) = tokio_postgres::connect(&url, tokio_postgres::NoTls).await.expect("a holder");
+    tokio::spawn(connection);
+    let hold = "BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT count(*) FROM pg_class";
+    holder.batch_execute(hold).await.expect("a snapshot");
+    query(&format!("UPDATE punctual.run_live SET state = 2 WHERE run <= {CLAIMED}"));
+
+    let mut times = Vec::new();
+    for round in 0..SLOW_ROUNDS + 2 * ROUNDS {
+        let begun = Instant::now();
+        work(&store, queue, round..round + 1).await;
+        times.push(begun.elapsed());
+    }
+    let (slow, quick) = times.split_at_mut(SLOW_ROUNDS);
+    quick.sort();
+    let (slowest, median) = (slow.iter().max().copied().unwrap_or_default(), quick[ROUNDS]);
+    assert!(median * 4 < slowest, "at first {slow:?}, then {quick:?}");
+
+    // What becomes ready in front is seen: when somebody says so, and when nobody does.
+    let front = |run: i64| {
+        insert(&server, "held", queue, run as usize..=run as usize);
+        query(&format!("UPDATE punctual.run_live SET rank = 1, created_at = 1000000 WHERE run = {run}"));
+    };
+    front(1_000_001);
+    query(&format!("SELECT punctual.tell('R{queue}')"));
+    claim_until(&store, queue, 1_000_001).await;
+    front(1_000_002);
+    claim_until(&store, queue, 1_000_002).await;
+
+    // When the snapshot is gone, all is as before.
+    holder.batch_execute("COMMIT").await.expect("it is gone");
+    query("VACUUM punctual.run_live");
+    front(1_000_003);
+    claim_until(&store, queue, 1_000_003).await;
 }

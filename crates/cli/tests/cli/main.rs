@@ -24,6 +24,7 @@ mod workers;
 mod serving;
 mod operating;
 mod migrating;
+mod upgrading;
 mod terminal;
 mod packaging;
 

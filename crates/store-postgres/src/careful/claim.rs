@@ -5,6 +5,7 @@ use tokio_postgres::Row;
 
 use super::Careful;
 use crate::fault::Fault;
+use crate::floor::FRONT;
 use crate::session::Session;
 use crate::value::{self, time};
 
@@ -20,22 +21,25 @@ macro_rules! claimed_columns {
     };
 }
 
-/// The first in line begin a new attempt. Those that somebody else is just writing are passed over.
+/// The first in line, from a rank on, begin a new attempt. Those that somebody else is just writing are passed over.
 pub(crate) async fn claim_ready(
     session: &Session,
     claim: &Claim,
     runs_max: usize,
     limited: bool,
+    from: i64,
 ) -> Result<Vec<Row>, Fault> {
     let sql = concat!(
         "UPDATE punctual.run_live AS live
         SET state = 2, attempt = live.attempt + 1, worker = $3, since = $4, keeper = $5, limited = $6
-        WHERE live.run = ANY(ARRAY(SELECT run FROM punctual.run_live WHERE queue = $1 AND state = 0
+        WHERE live.run = ANY(ARRAY(SELECT run FROM punctual.run_live WHERE queue = $1 AND state = 0 AND rank >= $7
             ORDER BY rank, run LIMIT $2 FOR UPDATE SKIP LOCKED)) ",
         claimed_columns!()
     );
     let (count, now) = (value::count(runs_max), time(claim.now));
-    session.query(sql, &[&claim.queue.0, &count, &&claim.worker[..], &now, &claim.keeper.0, &limited]).await
+    session
+        .query(sql, &[&claim.queue.0, &count, &&claim.worker[..], &now, &claim.keeper.0, &limited, &from])
+        .await
 }
 
 /// What a worker got, in the order of its claim.
@@ -98,7 +102,7 @@ impl Careful<'_> {
             Some(window) => self.allowance(window, claim.now, room).await?,
             None => (room, None),
         };
-        let rows = claim_ready(self.session, claim, allowed, true).await?;
+        let rows = claim_ready(self.session, claim, allowed, true, FRONT).await?;
         let mut taken = taken_of(claim, &rows)?;
         if let Some(window) = &mut window {
             self.add_starts(window, claim.now, taken.runs.len()).await?;

@@ -16,6 +16,7 @@ use tokio::sync::oneshot;
 
 use crate::clock::Clock;
 use crate::outlet::Outlet;
+use crate::places::Places;
 use crate::shard::{Assignment, Effect, Event, Refusal, Shard, Target, Ticket};
 use crate::verb::{Verb, Work};
 
@@ -66,17 +67,20 @@ pub(crate) struct Driver {
     pub(crate) inbox: Receiver<Message>,
     pub(crate) sender: Sender<Message>,
     pub(crate) outlet: Arc<Outlet>,
+    pub(crate) places: Arc<Places>,
 }
 
 impl Driver {
     /// Runs until it is told to stop or loses the shard.
     pub(crate) fn run(mut self) -> Ended {
+        let places = self.places.clone();
         let mut waiters: HashMap<Ticket, Waiter> = HashMap::new();
         let mut effects = Vec::new();
         let (mut tickets, mut on_its_way) = (0, 0usize);
         let (mut stopping, mut size) = (false, (0, 0));
         loop {
             let mut message = self.wait(stopping);
+            let _place = places.take();
             for _ in 0..EVENTS_MAX {
                 let Some(arrived) = message.take() else { break };
                 let now = self.clock.now();

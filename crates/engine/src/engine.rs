@@ -36,6 +36,7 @@ use crate::driver::Ended;
 use crate::error::EngineError;
 use crate::metrics::Metrics;
 use crate::outlet::{Happened, Outlet, RunNews};
+use crate::places::Places;
 use crate::relay::Relay;
 use crate::router::Router;
 use member::{Member, Standing};
@@ -66,6 +67,7 @@ struct Inner {
     metrics: Arc<Metrics>,
     router: Arc<Router>,
     outlet: Arc<Outlet>,
+    places: Arc<Places>,
     desk: Arc<Desk>,
     queues: Queues,
     stopping: AtomicBool,
@@ -123,6 +125,7 @@ impl Engine {
             metrics,
             router,
             outlet,
+            places: Arc::new(Places::of_this_machine()),
             desk,
             queues: Queues::default(),
             stopping: AtomicBool::new(false),

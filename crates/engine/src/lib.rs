@@ -11,6 +11,7 @@ mod config;
 mod cluster;
 mod driver;
 mod outlet;
+mod places;
 mod relay;
 mod router;
 mod desk;

@@ -15,6 +15,7 @@ mod fault;
 mod floor;
 mod fresh;
 mod import;
+mod keys;
 mod lane;
 mod news;
 mod open;
@@ -39,6 +40,7 @@ pub use options::Options;
 use punctual_store::News;
 
 use fresh::Fresh;
+use keys::Keys;
 use lane::Lanes;
 use news::Listeners;
 use pool::Pool;
@@ -57,6 +59,7 @@ pub struct Postgres {
     lanes: Arc<Lanes>,
     queues: Arc<Queues>,
     fresh: Arc<Fresh>,
+    keys: Keys,
     listeners: Arc<Listeners>,
     teller: mpsc::UnboundedSender<News>,
     tasks: Vec<JoinHandle<()>>,

@@ -10,6 +10,7 @@ use crate::fault::Fault;
 use crate::floor::keep_scouting;
 use crate::fresh::Fresh;
 use crate::import::marker;
+use crate::keys::Keys;
 use crate::lane::Lanes;
 use crate::news::{self, Listeners};
 use crate::pool::Pool;
@@ -76,6 +77,7 @@ impl Postgres {
             lanes,
             queues,
             fresh,
+            keys: Keys::default(),
             listeners,
             teller,
             tasks,

@@ -80,9 +80,9 @@ pub(crate) async fn release(session: &Session, lease: &Lease) -> Result<(), Faul
     Ok(())
 }
 
-pub(crate) async fn reserve(session: &Session, count: u32) -> Result<i64, Fault> {
+pub(crate) async fn reserve(session: &Session, count: i64) -> Result<i64, Fault> {
     let sql = "UPDATE punctual.meta SET number = number + $1 WHERE name = 'next_key' RETURNING number - $1";
-    let row = session.find(sql, &[&i64::from(count)]).await?;
+    let row = session.find(sql, &[&count]).await?;
     let row = row.ok_or_else(|| StoreError::corrupted("the table meta", "next_key is missing"))?;
     Ok(row.get(0))
 }

@@ -156,8 +156,7 @@ impl Store for Postgres {
 
     fn reserve(&self, count: u32) -> Reply<'_, i64> {
         Box::pin(async move {
-            let reserved: Reply<'_, i64> = alone!(self.beats, |session| roster::reserve(session, count));
-            let first = reserved.await?;
+            let first = self.keys.reserve(&self.beats, count).await?;
             self.fresh.add(first, count);
             Ok(first)
         })

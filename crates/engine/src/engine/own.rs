@@ -111,6 +111,7 @@ impl Engine {
             inbox,
             sender,
             outlet: inner.outlet.clone(),
+            places: inner.places.clone(),
         };
         let (ended, end) = oneshot::channel();
         let thread = std::thread::Builder::new().name(name).spawn(move || {

@@ -38,7 +38,7 @@ fn downgrade(postgres: &Postgres, database: &str) {
         "UPDATE punctual.queue SET settings = '\\x{}' WHERE name = 'work'",
         hex(&fixture("queue"))
     ));
-    query("DROP FUNCTION punctual.tell; DROP TABLE punctual.channel");
+    query("DROP FUNCTION punctual.tell; DROP TABLE punctual.channel, punctual.document");
     query("UPDATE punctual.meta SET number = 1 WHERE name = 'version'");
 }
 

@@ -138,6 +138,19 @@ impl Engine {
         known(self).ok_or_else(|| EngineError::UnknownQueue(name.to_owned()))
     }
 
+    /// Ends when a queue is declared; at once if it is.
+    pub async fn queue_declared(&self, namespace: &str, name: &str) -> Result<(), EngineError> {
+        loop {
+            // Who listens before looking misses nothing. What other nodes declare is heard here too.
+            let news = self.inner.queues.1.notified();
+            match self.find_queue(namespace, name).await {
+                Ok(_) => return Ok(()),
+                Err(EngineError::UnknownQueue(_)) => news.await,
+                Err(error) => return Err(error),
+            }
+        }
+    }
+
     /// Queues of this name in all namespaces, once there are more of them than so many.
     pub async fn queues_named(&self, name: &str, more_than: usize) -> Vec<Queue> {
         loop {

@@ -29,6 +29,7 @@ const METHODS: &[(&str, &[&str])] = &[
             "GetClusterInfo",
             "DescribeNamespace",
             "ListNamespaces",
+            "RegisterNamespace",
             // Activity workers.
             "PollActivityTaskQueue",
             "RespondActivityTaskCompleted",
@@ -76,7 +77,11 @@ fn main() -> Result<(), Box<dyn Error>> {
     config.type_name_domain(["."], "type.googleapis.com");
     // Kept as bytes, so that what this release does not know survives.
     config.extern_path(".temporal.api.schedule.v1.ScheduleAction", "crate::ScheduleAction");
-    tonic_prost_build::configure().include_file("contract.rs").compile_fds_with_config(kept, config)?;
+    // Who serves a part of the methods writes that part only.
+    tonic_prost_build::configure()
+        .generate_default_stubs(true)
+        .include_file("contract.rs")
+        .compile_fds_with_config(kept, config)?;
     Ok(())
 }
 

@@ -44,6 +44,7 @@ pub fn schedule(index: usize, spec: Spec, policies: Policies) -> NewSchedule {
         action,
         run_id_base: "".into(),
         policies,
+        attachment: [].into(),
         remaining_actions: None,
         initial: InitialPatch::default(),
         request: RequestId::new(&index.to_string()),

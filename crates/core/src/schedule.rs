@@ -20,6 +20,9 @@ pub struct Schedule {
     pub action: Action,
     /// How starts get along with each other, with outages and with failures.
     pub policies: Policies,
+    /// What another front door keeps with the schedule, such as fields that only its own clients know; empty for none.
+    /// Nothing is decided by it.
+    pub attachment: Payload,
 }
 
 /// What one start should do.

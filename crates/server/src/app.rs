@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 use punctual_core::{RequestId, ScheduleKey};
 use punctual_engine::{Engine, Happened};
 use punctual_store_sqlite::Sqlite;
@@ -21,6 +21,8 @@ pub(crate) struct App {
     /// `sqlite`, `postgres` or `memory`.
     pub(crate) store: &'static str,
     pub(crate) started_at: Timestamp,
+    /// How long ended runs are kept.
+    pub(crate) run_retention: SignedDuration,
     pub(crate) requests: Requests,
     pub(crate) connections: Arc<Semaphore>,
     pub(crate) connections_max: usize,

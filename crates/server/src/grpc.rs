@@ -27,25 +27,38 @@ use crate::http::Asked;
 use crate::limits::MESSAGE_BYTES_MAX;
 use crate::metrics::Protocol;
 use crate::status::{Fault, INTERNAL, UNKNOWN_PATH};
+use crate::temporal;
 
 /// The gRPC services.
 #[derive(Clone)]
 pub(crate) struct Services(pub(crate) Arc<App>);
 
+/// A refusal in the words of one contract.
+pub(crate) trait Refuses: From<Fault> {
+    /// The gRPC code.
+    fn code(&self) -> Code;
+}
+
+impl Refuses for Fault {
+    fn code(&self) -> Code {
+        self.reason.code
+    }
+}
+
 /// Answers one request: counts it, and turns a panic into a refusal, so that it ends that one request only.
-pub(crate) async fn answer<M>(
+pub(crate) async fn answer<M, R: Refuses>(
     app: &App,
     protocol: Protocol,
     rpc: &str,
-    verb: impl Future<Output = Result<M, Fault>>,
-) -> Result<M, Fault> {
+    verb: impl Future<Output = Result<M, R>>,
+) -> Result<M, R> {
     let begun = Instant::now();
     let answer = AssertUnwindSafe(verb).catch_unwind().await;
     let answer = answer.unwrap_or_else(|_| {
         tracing::error!(rpc, "a request panicked");
-        Err(Fault::new(&INTERNAL, "the server made a mistake; its log says which"))
+        Err(Fault::new(&INTERNAL, "the server made a mistake; its log says which").into())
     });
-    let code = answer.as_ref().map_or_else(|fault| fault.reason.code, |_| Code::Ok);
+    let code = answer.as_ref().map_or_else(Refuses::code, |_| Code::Ok);
     app.requests.finished(protocol, rpc, code, begun.elapsed());
     answer
 }
@@ -184,6 +197,10 @@ pub(crate) fn router(app: &Arc<App>) -> Router {
     let router = add!(router, v1::queues_server::QueuesServer<Services>);
     let router = add!(router, v1::workers_server::WorkersServer<Services>);
     let router = add!(router, v1::server_server::ServerServer<Services>);
-    let health = tonic_health::pb::health_server::HealthServer::new(services);
-    router.route_service("/grpc.health.v1.Health/{*rpc}", health)
+    // Compressed too: some clients compress every request, and give up a server that does not read their first one.
+    let health = tonic_health::pb::health_server::HealthServer::new(services)
+        .send_compressed(Gzip)
+        .accept_compressed(Gzip);
+    let router = router.route_service("/grpc.health.v1.Health/{*rpc}", health);
+    temporal::router(app, router)
 }

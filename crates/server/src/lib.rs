@@ -22,6 +22,7 @@ mod server;
 
 mod app;
 mod grpc;
+mod temporal;
 mod http;
 mod convert;
 mod calls;

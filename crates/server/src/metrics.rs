@@ -34,7 +34,7 @@ pub(crate) const SERVER: &[(&str, &str, &str)] = &[
 /// gRPC codes.
 const CODES: usize = 17;
 
-/// Finished requests by protocol, rpc and code. The rpcs are those of the routes.
+/// Finished requests by protocol, rpc and code. The rpcs are those of the routes, and those of Temporal that are served.
 pub(crate) struct Requests {
     rpcs: Vec<&'static str>,
     counts: Vec<AtomicU64>,
@@ -42,7 +42,8 @@ pub(crate) struct Requests {
 
 impl Default for Requests {
     fn default() -> Requests {
-        let mut rpcs: Vec<&str> = ROUTES.iter().map(|route| route.rpc).collect();
+        let own = ROUTES.iter().map(|route| route.rpc);
+        let mut rpcs: Vec<&str> = own.chain(crate::temporal::RPCS.iter().copied()).collect();
         rpcs.sort_unstable();
         rpcs.dedup();
         let counts = (0..2 * rpcs.len() * CODES).map(|_| AtomicU64::new(0)).collect();

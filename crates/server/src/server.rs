@@ -122,6 +122,7 @@ impl Server {
             calls,
             plain_runs: Some(tell).filter(|_| !config.otlp_endpoint.is_empty()),
             started_at: engine.now(),
+            run_retention: config.run_retention,
             requests: Requests::default(),
             connections: Arc::new(Semaphore::new(config.connections_max)),
             connections_max: config.connections_max,

@@ -88,7 +88,12 @@ impl Plan {
             run_id_base: self.run_id_base.as_str().into(),
             payload: b"".as_slice().into(),
         };
-        let schedule = Schedule { spec: self.spec.clone(), action, policies: self.policies.clone() };
+        let schedule = Schedule {
+            spec: self.spec.clone(),
+            action,
+            policies: self.policies.clone(),
+            attachment: [].into(),
+        };
         Definition::new(schedule, &self.key, &Environment::default())
     }
 }

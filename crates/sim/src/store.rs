@@ -9,9 +9,10 @@ use jiff::{SignedDuration, Timestamp};
 use punctual_core::{Entry, StartId};
 use punctual_store::memory::Memory;
 use punctual_store::{
-    Batch, Beat, Claim, Expected, Keeper, Kept, Lease, Listener, LiveRun, NewQueue, News, NodeId, Page,
-    Queue, QueueDepth, QueueKey, QueueSettings, Reply, Retention, Roster, RunDetails, RunKey, RunQuery,
-    ScheduleQuery, ShardId, Store, StoreError, StoredRun, StoredTree, Taken, TreeKey, TreeRef, Unit,
+    Batch, Beat, Bytes, Claim, Document, Expected, Keeper, Kept, Lease, Listener, LiveRun, NewQueue, News,
+    NodeId, Page, Queue, QueueDepth, QueueKey, QueueSettings, Reply, Retention, Roster, RunDetails, RunKey,
+    RunQuery, ScheduleQuery, ShardId, Store, StoreError, StoredRun, StoredTree, Taken, TreeKey, TreeRef,
+    Unit,
 };
 
 /// A database that answers at once; the world around it makes it slow and unreliable.
@@ -131,6 +132,8 @@ impl Store for SimulatedStore {
         runs(query: RunQuery) -> Page<StoredRun>;
         run_details(run: RunKey) -> RunDetails;
         secret(fresh: [u8; 32]) -> [u8; 32];
+        document(name: Arc<str>) -> Option<Document>;
+        put_document(name: Arc<str>, version: u64, bytes: Bytes) -> bool;
         retire(retention: Retention) -> u64;
     }
 }

@@ -63,7 +63,8 @@ impl Workload {
             Target::Outside => b"".as_slice().into(),
         };
         let action = Action { target, run_id_base: "run".into(), payload };
-        let schedule = Schedule { spec: swarm::spec(random, self.long), action, policies };
+        let schedule =
+            Schedule { spec: swarm::spec(random, self.long), action, policies, attachment: [].into() };
         let definition = define(schedule, &key).expect("simulated specs compile");
         let remaining_actions = random.chance(200).then(|| random.between(0, 30) as u32);
         let initial = InitialPatch::default();

@@ -10,6 +10,7 @@
 
 mod careful;
 mod days;
+mod documents;
 mod fast;
 mod fault;
 mod fresh;

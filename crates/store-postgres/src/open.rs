@@ -17,7 +17,8 @@ use crate::session::{Address, Purpose, Session};
 use crate::{Options, Postgres, days};
 
 /// Each step makes the schema one version newer.
-const MIGRATIONS: [&str; 1] = [include_str!("../migrations/0001_initial.sql")];
+const MIGRATIONS: [&str; 2] =
+    [include_str!("../migrations/0001_initial.sql"), include_str!("../migrations/0002_documents.sql")];
 
 /// Held while the schema is looked at or changed, so that of several nodes that start at once one makes it.
 pub(crate) const LOCK: i64 = 0x0070_756e_6374;

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use jiff::{SignedDuration, Timestamp};
 use punctual_core::{Entry, StartId};
 use punctual_store::{
-    Batch, Beat, Claim, Keeper, Kept, Lease, Listener, LiveRun, NewQueue, News, NodeId, Page, Queue,
-    QueueDepth, QueueKey, QueueSettings, Reply, Retention, Roster, RunDetails, RunKey, RunQuery,
+    Batch, Beat, Bytes, Claim, Document, Keeper, Kept, Lease, Listener, LiveRun, NewQueue, News, NodeId,
+    Page, Queue, QueueDepth, QueueKey, QueueSettings, Reply, Retention, Roster, RunDetails, RunKey, RunQuery,
     ScheduleQuery, ShardId, Store, StoreError, StoredRun, StoredTree, Taken, TreeKey, TreeRef,
 };
 use tokio::sync::oneshot;
@@ -14,7 +14,7 @@ use tokio::sync::oneshot;
 use crate::fault::Fault;
 use crate::lane::retrying;
 use crate::session::Session;
-use crate::{Postgres, queues, reader, retire, roster};
+use crate::{Postgres, documents, queues, reader, retire, roster};
 
 /// Asks something on a connection; once more if the connection turns out to be lost, since asking changes nothing.
 macro_rules! ask {
@@ -259,6 +259,14 @@ impl Store for Postgres {
             let kept: Option<[u8; 32]> = row.and_then(|row| row.get::<_, &[u8]>(0).try_into().ok());
             Ok(kept.ok_or_else(|| StoreError::corrupted("the table meta", "the secret has another length"))?)
         })
+    }
+
+    fn document(&self, name: Arc<str>) -> Reply<'_, Option<Document>> {
+        ask!(self.readers, |session| documents::read(session, &name))
+    }
+
+    fn put_document(&self, name: Arc<str>, version: u64, bytes: Bytes) -> Reply<'_, bool> {
+        alone!(self.chores, |session| documents::put(session, &name, version, &bytes))
     }
 
     fn retire(&self, retention: Retention) -> Reply<'_, u64> {

@@ -15,8 +15,11 @@ use crate::options::{Options, Synchronous};
 const APPLICATION_ID: i32 = 0x506e_6374;
 
 /// Each brings a file from the version before to its own, the first to 1.
-const MIGRATIONS: [&str; 2] =
-    [include_str!("../migrations/0001_initial.sql"), include_str!("../migrations/0002_limits.sql")];
+const MIGRATIONS: [&str; 3] = [
+    include_str!("../migrations/0001_initial.sql"),
+    include_str!("../migrations/0002_limits.sql"),
+    include_str!("../migrations/0003_documents.sql"),
+];
 
 /// Pages of the log after which a commit copies it into the file: 256 MiB. It only comes to this when the thread whose work
 /// that is cannot keep up.

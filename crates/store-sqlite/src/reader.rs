@@ -5,6 +5,7 @@ mod ledger;
 mod run;
 mod runs;
 mod queue;
+mod document;
 
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -17,6 +18,7 @@ use crate::fault::Fault;
 use crate::open;
 use crate::options::Options;
 
+pub(crate) use document::document;
 pub(crate) use ledger::ledger;
 pub(crate) use queue::{first_made_at, queues};
 pub(crate) use run::{closed_run, live_runs, load_runs, run_details};

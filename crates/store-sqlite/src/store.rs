@@ -5,8 +5,8 @@ use std::sync::Arc;
 use jiff::{SignedDuration, Timestamp};
 use punctual_core::{Entry, StartId};
 use punctual_store::{
-    Batch, Beat, Claim, Keeper, Kept, Lease, Listener, LiveRun, NewQueue, News, NodeId, Page, Queue,
-    QueueDepth, QueueKey, QueueSettings, Reply, Retention, Roster, RunDetails, RunKey, RunQuery,
+    Batch, Beat, Bytes, Claim, Document, Keeper, Kept, Lease, Listener, LiveRun, NewQueue, News, NodeId,
+    Page, Queue, QueueDepth, QueueKey, QueueSettings, Reply, Retention, Roster, RunDetails, RunKey, RunQuery,
     ScheduleQuery, ShardId, Store, StoreError, StoredRun, StoredTree, Taken, TreeKey, TreeRef,
 };
 use rusqlite::Connection;
@@ -211,6 +211,15 @@ impl Store for Sqlite {
 
     fn secret(&self, fresh: [u8; 32]) -> Reply<'_, [u8; 32]> {
         self.write(ONE_ROW, move |writer| Ok(Ok(writer.secret(&fresh)?)))
+    }
+
+    fn document(&self, name: Arc<str>) -> Reply<'_, Option<Document>> {
+        self.read(move |connection| reader::document(connection, &name))
+    }
+
+    fn put_document(&self, name: Arc<str>, version: u64, bytes: Bytes) -> Reply<'_, bool> {
+        let weight = Weight { rows: 1, bytes: bytes.len() };
+        self.write(weight, move |writer| Ok(Ok(writer.put_document(&name, version, &bytes)?)))
     }
 
     fn retire(&self, retention: Retention) -> Reply<'_, u64> {

@@ -14,6 +14,7 @@ mod lease;
 mod queue;
 mod rebuild;
 mod secret;
+mod document;
 mod retire;
 
 use std::collections::VecDeque;

@@ -17,6 +17,7 @@ mod queue;
 mod lease;
 mod roster;
 mod query;
+mod document;
 pub mod record;
 pub mod number;
 pub mod turn;
@@ -34,6 +35,7 @@ use punctual_core::{Entry, StartId};
 use tokio::sync::mpsc;
 
 pub use commit::{Batch, Expected, RunRequest, RunWrite, TreeView, TreeWrite, Unit};
+pub use document::{DOCUMENT_BYTES_MAX, Document};
 pub use error::{Conflict, StoreError};
 pub use key::{Epoch, Keeper, NodeId, QueueKey, RunKey, Sequence, ShardId, TreeKey, shard_of};
 pub use lease::Lease;
@@ -180,6 +182,12 @@ pub trait Store: Send + Sync + 'static {
 
     /// The secret of this database, for signing; the given one becomes it if there is none yet.
     fn secret(&self, fresh: [u8; 32]) -> Reply<'_, [u8; 32]>;
+
+    /// A small document by its name.
+    fn document(&self, name: Arc<str>) -> Reply<'_, Option<Document>>;
+
+    /// Writes a document, if it has been written this often so far. False, and nothing is written, if it has not.
+    fn put_document(&self, name: Arc<str>, version: u64, bytes: Bytes) -> Reply<'_, bool>;
 
     /// Removes some of what is older than the retention, in any order, and says how many rows; zero means that nothing is
     /// left to do.

@@ -16,10 +16,11 @@ use tokio::sync::mpsc;
 use query::{is_kept, is_wanted};
 
 use crate::{
-    Batch, Beat, Claim, Conflict, Epoch, Expected, Keeper, Kept, Lease, Lifespan, Listener, LiveRun,
-    LiveState, NewQueue, NewRun, News, NodeId, NodeSeen, Page, Queue, QueueDepth, QueueKey, QueueSettings,
-    Reply, Retention, Roster, RunDetails, RunKey, RunQuery, RunRequest, RunWrite, ScheduleQuery, Sequence,
-    ShardId, Store, StoreError, StoredRun, StoredTree, Taken, TreeKey, TreeRef, TreeView, TreeWrite, Unit,
+    Batch, Beat, Bytes, Claim, Conflict, Document, Epoch, Expected, Keeper, Kept, Lease, Lifespan, Listener,
+    LiveRun, LiveState, NewQueue, NewRun, News, NodeId, NodeSeen, Page, Queue, QueueDepth, QueueKey,
+    QueueSettings, Reply, Retention, Roster, RunDetails, RunKey, RunQuery, RunRequest, RunWrite,
+    ScheduleQuery, Sequence, ShardId, Store, StoreError, StoredRun, StoredTree, Taken, TreeKey, TreeRef,
+    TreeView, TreeWrite, Unit,
 };
 
 /// A store in memory, with a clock that is moved by hand.
@@ -56,6 +57,7 @@ struct Inner {
     /// The place of each run among those that wait, by the settings under which it was made.
     ranks: BTreeMap<RunKey, i64>,
     secret: Option<[u8; 32]>,
+    documents: BTreeMap<Arc<str>, Document>,
     nodes: BTreeMap<NodeId, NodeSeen>,
     listeners: Vec<mpsc::UnboundedSender<News>>,
 }
@@ -568,6 +570,20 @@ impl Store for Memory {
 
     fn run_details(&self, run: RunKey) -> Reply<'_, RunDetails> {
         self.answer(|inner| Ok(inner.details.get(&run).cloned().unwrap_or_default()))
+    }
+
+    fn document(&self, name: Arc<str>) -> Reply<'_, Option<Document>> {
+        self.answer(|inner| Ok(inner.documents.get(&name).cloned()))
+    }
+
+    fn put_document(&self, name: Arc<str>, version: u64, bytes: Bytes) -> Reply<'_, bool> {
+        self.answer(|inner| {
+            if inner.documents.get(&name).map_or(0, |document| document.version) != version {
+                return Ok(false);
+            }
+            inner.documents.insert(name, Document { version: version + 1, bytes });
+            Ok(true)
+        })
     }
 
     fn secret(&self, fresh: [u8; 32]) -> Reply<'_, [u8; 32]> {

@@ -104,6 +104,11 @@ impl Fields {
         self.0.iter().any(|field| field.number == number)
     }
 
+    /// Removes all that the field had.
+    pub fn remove(&mut self, number: u32) {
+        self.0.retain(|field| field.number != number);
+    }
+
     /// Removes everything.
     pub fn clear(&mut self) {
         self.0.clear();

@@ -37,7 +37,7 @@ impl ScheduleTree {
         }
     }
 
-    fn end_pause(&mut self, tx: &mut Transition<'_>, on_resume: OnResume) {
+    pub(super) fn end_pause(&mut self, tx: &mut Transition<'_>, on_resume: OnResume) {
         if self.scheduler.pause.is_none() {
             return;
         }

@@ -28,11 +28,20 @@ impl ScheduleTree {
         command: Command<Trigger>,
     ) -> Result<Answer, Rejection> {
         self.once(tx, command, |tree, tx, request, trigger| {
-            if tree.invoker.inbox().room(tx.limits()) == 0 {
-                return Err(Rejection::LimitReached("the buffer is full"));
-            }
-            Ok(vec![tree.add_trigger(tx, request.key(0), trigger)])
+            Ok(vec![tree.checked_trigger(tx, request.key(0), trigger)?])
         })
+    }
+
+    pub(super) fn checked_trigger(
+        &mut self,
+        tx: &mut Transition<'_>,
+        key: RequestKey,
+        trigger: Trigger,
+    ) -> Result<RequestKey, Rejection> {
+        if self.invoker.inbox().room(tx.limits()) == 0 {
+            return Err(Rejection::LimitReached("the buffer is full"));
+        }
+        Ok(self.add_trigger(tx, key, trigger))
     }
 
     pub(super) fn add_trigger(

@@ -1,8 +1,9 @@
-//! `update`: a new spec, action or policies, each only if it is named; what was due before is decided as it was.
+//! `update`: a new spec, action or policies, a pause, starts at once: each only if it is named, and all or nothing. What was due
+//! before is decided as it was.
 
 use std::sync::Arc;
 
-use super::{Answer, Command};
+use super::{Answer, Backfill, Command, Pause, Trigger};
 use crate::id::Revision;
 use crate::ledger::{NotStarted, Supersede, Verdict};
 use crate::note::Note;
@@ -20,15 +21,27 @@ pub struct Update {
     pub remaining_actions: Option<Option<u32>>,
     /// The revision that the client saw.
     pub expected_revision: Option<Revision>,
+    /// The limit of starts that the client saw, which moves without the revision.
+    pub expected_remaining: Option<Option<u32>>,
+    /// A pause, or (the inner nothing) its end. A pause with the note that it has already stays as it is.
+    pub pause: Option<Option<Box<Pause>>>,
+    /// Start one now.
+    pub trigger: Option<Box<Trigger>>,
+    /// Start those of past ranges.
+    pub backfills: Vec<Backfill>,
 }
 
 impl ScheduleTree {
     /// Changes the schedule from this instant on.
     pub fn update(&mut self, tx: &mut Transition<'_>, command: Command<Update>) -> Result<Answer, Rejection> {
-        self.once(tx, command, |tree, tx, _, update| {
+        self.once(tx, command, |tree, tx, request, update| {
             let found = tree.scheduler.revision();
             if let Some(expected) = update.expected_revision.filter(|expected| *expected != found) {
                 return Err(Rejection::RevisionMismatch { found, expected });
+            }
+            let remaining = tree.scheduler.remaining_actions;
+            if update.expected_remaining.is_some_and(|expected| expected != remaining) {
+                return Err(Rejection::RevisionMismatch { found, expected: found });
             }
             if let Some(remaining) = update.remaining_actions {
                 // What came due while no actions were left stays undone.
@@ -40,11 +53,33 @@ impl ScheduleTree {
             if let Some(definition) = update.definition {
                 tree.replace(tx, definition);
             }
+            if let Some(pause) = update.pause {
+                tree.change_pause(tx, pause)?;
+            }
             // New policies or limits may have room for those that wait.
             tree.invoker.look_again(tx);
             tx.note(Note::Updated);
-            Ok(Vec::new())
+            let mut keys = Vec::new();
+            if let Some(trigger) = update.trigger {
+                keys.push(tree.checked_trigger(tx, request.key(0), *trigger)?);
+            }
+            for (index, backfill) in update.backfills.into_iter().enumerate() {
+                keys.push(tree.add_backfill(tx, request.key(index + 1), backfill)?);
+            }
+            Ok(keys)
         })
+    }
+
+    fn change_pause(&mut self, tx: &mut Transition<'_>, pause: Option<Box<Pause>>) -> Result<(), Rejection> {
+        match (pause, &self.scheduler.pause) {
+            (None, _) => {
+                let on_resume = self.scheduler.policies().on_resume;
+                self.end_pause(tx, on_resume);
+                Ok(())
+            }
+            (Some(pause), Some(before)) if pause.note == before.note => Ok(()),
+            (Some(pause), _) => self.set_pause(tx, *pause),
+        }
     }
 
     fn replace(&mut self, tx: &mut Transition<'_>, definition: Arc<Definition>) {

@@ -35,6 +35,53 @@ fn an_update_may_name_the_revision_that_it_saw() {
 }
 
 #[test]
+fn an_update_may_name_the_limit_that_it_saw() {
+    let mut bed = Bed::with(every("1h").overlap(AllowAll));
+    let limit = |remaining, seen| Update {
+        remaining_actions: Some(remaining),
+        expected_remaining: seen,
+        ..Update::default()
+    };
+    bed.command(ScheduleTree::update, limit(Some(5), Some(None))).unwrap();
+    let revision = bed.describe().revision;
+    bed.advance_to("01:00");
+    assert_eq!((bed.describe().remaining_actions, bed.describe().revision), (Some(4), revision));
+    let refused = bed.command(ScheduleTree::update, limit(Some(9), Some(Some(5))));
+    assert!(matches!(refused, Err(Rejection::RevisionMismatch { .. })), "{refused:?}");
+    bed.command(ScheduleTree::update, limit(Some(9), Some(Some(4)))).unwrap();
+    assert_eq!(bed.describe().remaining_actions, Some(9));
+}
+
+#[test]
+fn an_update_pauses_triggers_and_backfills_at_once_or_not_at_all() {
+    let mut bed = Bed::with(every("1h").overlap(AllowAll));
+    let pause = |note: &str| Some(Some(Box::new(Pause { note: note.into(), until: Some(at("05:00")) })));
+    let all = |backfills| Update {
+        pause: pause("why"),
+        trigger: Some(Box::default()),
+        backfills,
+        ..Update::default()
+    };
+    let upside_down = backfill("2022-05-31T12:00:00Z", "2022-05-31T10:00:00Z");
+    assert!(bed.command(ScheduleTree::update, all(vec![upside_down])).is_err());
+    assert!(bed.describe().pause.is_none() && bed.runs.is_empty(), "nothing of it happened");
+
+    let range = backfill("2022-05-31T10:00:00Z", "2022-05-31T12:00:00Z");
+    let answer = bed.command(ScheduleTree::update, all(vec![range])).unwrap();
+
+    assert_eq!((answer.keys.len(), bed.runs.len()), (2, 4));
+    assert_eq!(&*bed.describe().pause.unwrap().note, "why");
+    let same = Update {
+        pause: Some(Some(Box::new(Pause { note: "why".into(), until: None }))),
+        ..Update::default()
+    };
+    bed.command(ScheduleTree::update, same).unwrap();
+    assert_eq!(bed.describe().pause.unwrap().until, Some(at("05:00")), "the same pause goes on");
+    bed.command(ScheduleTree::update, Update { pause: Some(None), ..Update::default() }).unwrap();
+    assert!(bed.describe().pause.is_none());
+}
+
+#[test]
 fn one_occurrence_can_be_skipped_and_unskipped() {
     let mut bed = Bed::with(every("1h").overlap(AllowAll));
     for hour in ["01:00", "02:00"] {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use jiff::Timestamp;
 use punctual_core::{LastCompletion, RunAction};
 use punctual_store::record::RunBody;
-use punctual_store::{Bytes, Queue, RunFilter, RunKey, RunQuery, StoredRun};
+use punctual_store::{Bytes, DOCUMENT_BYTES_MAX, Document, Queue, RunFilter, RunKey, RunQuery, StoredRun};
 
 use super::Engine;
 use super::queues::check_name;
@@ -238,6 +238,22 @@ impl Engine {
         let _place = self.inner.router.admit()?;
         self.run(namespace, run).await?;
         self.inner.desk.callback(run, end).await
+    }
+
+    /// A small document by its name, and how often it was written.
+    pub async fn document(&self, name: &str) -> Result<Option<Document>, EngineError> {
+        Ok(self.inner.store.document(name.into()).await?)
+    }
+
+    /// Writes a document, if it was written this often so far; false if it was not.
+    pub async fn put_document(&self, name: &str, version: u64, bytes: &[u8]) -> Result<bool, EngineError> {
+        if bytes.len() > DOCUMENT_BYTES_MAX {
+            let found = bytes.len();
+            return Err(EngineError::Invalid(format!(
+                "{name} would have {found} bytes, at most {DOCUMENT_BYTES_MAX}"
+            )));
+        }
+        Ok(self.inner.store.put_document(name.into(), version, bytes.into()).await?)
     }
 
     /// The secret of the database, for signing.

@@ -143,12 +143,40 @@ impl Engine {
         loop {
             // Who listens before looking misses nothing. What other nodes declare is heard here too.
             let news = self.inner.queues.1.notified();
-            match self.find_queue(namespace, name).await {
-                Ok(_) => return Ok(()),
-                Err(EngineError::UnknownQueue(_)) => news.await,
-                Err(error) => return Err(error),
+            if self.has_queue(namespace, name).await? {
+                return Ok(());
             }
+            news.await;
         }
+    }
+
+    /// Whether a queue was declared.
+    pub async fn has_queue(&self, namespace: &str, name: &str) -> Result<bool, EngineError> {
+        match self.find_queue(namespace, name).await {
+            Ok(_) => Ok(true),
+            Err(EngineError::UnknownQueue(_)) => Ok(false),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Whether anything was declared in a namespace.
+    pub async fn has_namespace(&self, namespace: &str) -> Result<bool, EngineError> {
+        let known =
+            |engine: &Engine| engine.all_queues().iter().any(|queue| *queue.made.namespace == *namespace);
+        if known(self) {
+            return Ok(true);
+        }
+        // Another node may have declared it.
+        self.refresh_queues().await?;
+        Ok(known(self))
+    }
+
+    /// Namespaces in which anything was declared, by name.
+    pub async fn namespaces(&self) -> Result<Vec<Arc<str>>, EngineError> {
+        self.refresh_queues().await?;
+        let names = self.all_queues().into_iter().map(|queue| queue.made.namespace);
+        let names: std::collections::BTreeSet<_> = names.collect();
+        Ok(names.into_iter().collect())
     }
 
     /// Queues of this name in all namespaces, once there are more of them than so many.

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use punctual_core::{
-    Action, Answer, Command, Create, Definition, InitialPatch, Policies, Rejection, RequestId, RunAction,
-    Schedule, ScheduleKey, Target as Place, Update,
+    Action, Answer, Command, Create, Definition, InitialPatch, Payload, Policies, Rejection, RequestId,
+    RunAction, Schedule, ScheduleKey, Target as Place, Update,
 };
 use punctual_spec::{Environment, Spec};
 use punctual_store::record::{decode_action, encode_action};
@@ -29,6 +29,8 @@ pub struct NewSchedule {
     pub run_id_base: Arc<str>,
     /// How starts get along.
     pub policies: Policies,
+    /// What a front door keeps with it; empty for none.
+    pub attachment: Payload,
     /// Starts of the spec that may happen; nothing means no limit.
     pub remaining_actions: Option<u32>,
     /// What to do at once.
@@ -48,7 +50,8 @@ impl Engine {
         let _place = self.inner.router.admit()?;
         let base = if new.run_id_base.is_empty() { new.key.schedule.clone() } else { new.run_id_base };
         let action = Action { target: Place::Queue, run_id_base: base, payload: encode_action(&new.action) };
-        let schedule = Schedule { spec: new.spec, action, policies: new.policies };
+        let schedule =
+            Schedule { spec: new.spec, action, policies: new.policies, attachment: new.attachment };
         let definition = self.define(schedule, &new.key).await?;
         let create = Create {
             key: new.key.clone(),

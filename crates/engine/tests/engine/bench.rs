@@ -68,6 +68,7 @@ pub fn every_on(queue: &str, seconds: i64, name: &str, policies: Policies) -> Bo
         spec: Spec::new().interval(Interval::every(SignedDuration::from_secs(seconds))),
         action: Action { target: Place::Queue, run_id_base: name.into(), payload: encode_action(&action) },
         policies,
+        attachment: [].into(),
     };
     let definition = Definition::new(schedule, &key(name), &Environment::default()).unwrap();
     let (remaining_actions, initial) = (None, InitialPatch::default());

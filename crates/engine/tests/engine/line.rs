@@ -7,8 +7,8 @@ use jiff::{SignedDuration, Timestamp};
 use punctual_core::{Entry, StartId};
 use punctual_store::memory::Memory;
 use punctual_store::{
-    Batch, Beat, Claim, Keeper, Kept, Lease, Listener, LiveRun, NewQueue, News, NodeId, Page, Queue,
-    QueueDepth, QueueKey, QueueSettings, Reply, Retention, Roster, RunDetails, RunKey, RunQuery,
+    Batch, Beat, Bytes, Claim, Document, Keeper, Kept, Lease, Listener, LiveRun, NewQueue, News, NodeId,
+    Page, Queue, QueueDepth, QueueKey, QueueSettings, Reply, Retention, Roster, RunDetails, RunKey, RunQuery,
     ScheduleQuery, ShardId, Store, StoreError, StoredRun, StoredTree, Taken, TreeKey, TreeRef,
 };
 
@@ -101,6 +101,8 @@ impl Store for Line {
         runs(query: RunQuery) -> Page<StoredRun>;
         run_details(run: RunKey) -> RunDetails;
         secret(fresh: [u8; 32]) -> [u8; 32];
+        document(name: Arc<str>) -> Option<Document>;
+        put_document(name: Arc<str>, version: u64, bytes: Bytes) -> bool;
         retire(retention: Retention) -> u64;
         commit(batch: Batch) -> Vec<Result<(), StoreError>>;
     }

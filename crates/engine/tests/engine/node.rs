@@ -39,6 +39,7 @@ fn manual(retry: RetryPolicy, timeouts: Timeouts, policies: Policies) -> NewSche
         action,
         run_id_base: "".into(),
         policies,
+        attachment: [].into(),
         remaining_actions: None,
         initial: InitialPatch::default(),
         request: RequestId::new("create"),

@@ -137,6 +137,7 @@ pub fn schedule(name: &str, request: &str, every: Option<i64>, heartbeat: Option
         action,
         run_id_base: "".into(),
         policies: Policies { overlap: OverlapPolicy::AllowAll, ..Policies::default() },
+        attachment: [].into(),
         remaining_actions: None,
         initial: InitialPatch::default(),
         request: RequestId::new(request),

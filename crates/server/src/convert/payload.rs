@@ -40,6 +40,9 @@ pub(crate) fn payload(kept: &[u8]) -> Option<v1::Payload> {
     if kept.is_empty() {
         return None;
     }
+    if let Some(payload) = crate::temporal::payloads::seen_by_others(kept) {
+        return Some(payload);
+    }
     let decoded = v1::Payload::decode(kept).ok().filter(|payload| payload.kind.is_some());
     Some(decoded.unwrap_or_else(|| v1::Payload { kind: Some(v1::payload::Kind::Data(kept.to_vec())) }))
 }

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use jiff::SignedDuration;
 use punctual_api::v1;
 use punctual_core::{
-    Action, Backfill, CatchupCount, OnResume, OverlapPolicy, Policies, RequestKey, RunAction, Schedule,
-    Target, Trigger,
+    Action, Backfill, CatchupCount, OnResume, OverlapPolicy, Payload, Policies, RequestKey, RunAction,
+    Schedule, Target, Trigger,
 };
 use punctual_spec::Spec;
 use punctual_store::record::{decode_action, encode_action};
@@ -37,11 +37,11 @@ impl Parts {
     }
 
     /// The schedule that they make.
-    pub(crate) fn into_schedule(self, id: &str) -> Schedule {
+    pub(crate) fn into_schedule(self, id: &str, attachment: Payload) -> Schedule {
         let base = if self.run_id_base.is_empty() { id.into() } else { self.run_id_base };
         let action =
             Action { target: Target::Queue, run_id_base: base, payload: encode_action(&self.action) };
-        Schedule { spec: self.spec, action, policies: self.policies }
+        Schedule { spec: self.spec, action, policies: self.policies, attachment }
     }
 }
 
@@ -200,9 +200,9 @@ mod tests {
     #[test]
     fn a_schedule_goes_there_and_back_without_loss() {
         let wire: v1::Schedule = json::from_json(RICH.as_bytes()).unwrap();
-        let kept = Parts::from_wire(wire.clone()).unwrap().into_schedule("id");
+        let kept = Parts::from_wire(wire.clone()).unwrap().into_schedule("id", [].into());
         assert_eq!(to_wire_schedule(&kept), wire);
-        let again = Parts::from_wire(to_wire_schedule(&kept)).unwrap().into_schedule("id");
+        let again = Parts::from_wire(to_wire_schedule(&kept)).unwrap().into_schedule("id", [].into());
         assert_eq!(again, kept);
     }
 }

@@ -4,7 +4,7 @@ use std::sync::{Mutex, PoisonError};
 
 use punctual_api::v1;
 use punctual_core::{
-    Answer, CancelBackfill, Command, InitialPatch, Pause, Resume, Revision, Schedule, ScheduleKey,
+    Answer, CancelBackfill, Command, InitialPatch, Pause, Payload, Resume, Revision, Schedule, ScheduleKey,
     SkipOccurrence, UnskipOccurrence, Update,
 };
 use punctual_engine::{EngineError, NewSchedule, Verb};
@@ -31,8 +31,18 @@ pub(crate) async fn create(app: &App, asked: v1::CreateScheduleRequest) -> Resul
         app.calls.declare(&app.engine, &key.namespace).await?;
     }
     let Parts { spec, action, run_id_base, policies } = parts;
-    let request = request_id(&asked.request_id);
-    let new = NewSchedule { key, spec, action, run_id_base, policies, remaining_actions, initial, request };
+    let (request, attachment) = (request_id(&asked.request_id), Payload::from([]));
+    let new = NewSchedule {
+        key,
+        spec,
+        action,
+        run_id_base,
+        policies,
+        attachment,
+        remaining_actions,
+        initial,
+        request,
+    };
     Ok(changed(app.engine.create(new).await?))
 }
 
@@ -61,6 +71,7 @@ pub(crate) async fn update(app: &App, asked: v1::UpdateScheduleRequest) -> Resul
         definition: None,
         remaining_actions: mask::covers(&paths, "remaining_actions").then_some(given.remaining_actions),
         expected_revision: asked.expected_revision.map(Revision),
+        ..Update::default()
     };
     let kind = given.action.as_ref().and_then(|action| action.kind.as_ref());
     if kind.is_some_and(|kind| !matches!(kind, v1::action::Kind::Queue(_))) {
@@ -94,7 +105,7 @@ fn merged(
     let wire = mask::merge(&to_wire_schedule(current), given, paths)?;
     let parts = Parts::from_wire(wire).map_err(|fault| fault.within("schedule"))?;
     app.calls.check(&parts.action).map_err(|fault| fault.within("schedule"))?;
-    Ok(parts.into_schedule(&key.schedule))
+    Ok(parts.into_schedule(&key.schedule, current.attachment.clone()))
 }
 
 pub(crate) async fn pause(app: &App, asked: v1::PauseScheduleRequest) -> Result<v1::ChangeResponse, Fault> {

@@ -7,6 +7,7 @@ mod verbs;
 mod watching;
 mod workers;
 mod calls;
+mod temporal;
 mod outage;
 mod queues;
 mod operate;

@@ -6,8 +6,8 @@ use std::sync::Arc;
 use jiff::{SignedDuration, Timestamp};
 use punctual_core::{Entry, Outcome};
 use punctual_store::{
-    Claim, Lifespan, LiveRun, Queue, QueueDepth, RunDetails, RunFilter, RunKey, RunQuery, ScheduleQuery,
-    ShardId, Store, StoredRun, StoredTree, Taken, TreeKey, TreeRef, shard_of,
+    Claim, Document, Lifespan, LiveRun, Queue, QueueDepth, RunDetails, RunFilter, RunKey, RunQuery,
+    ScheduleQuery, ShardId, Store, StoredRun, StoredTree, Taken, TreeKey, TreeRef, shard_of,
 };
 
 /// All that a store answers.
@@ -26,6 +26,7 @@ pub struct Answers {
     details: BTreeMap<RunKey, RunDetails>,
     closed: BTreeMap<RunKey, Option<RunKey>>,
     secret: [u8; 32],
+    document: Option<Document>,
 }
 
 /// Keys that are looked for.
@@ -34,7 +35,11 @@ const KEYS: i64 = 2_000;
 impl Answers {
     /// Asks a store everything.
     pub async fn of(store: &dyn Store) -> Answers {
-        let mut answers = Answers { secret: store.secret([9; 32]).await.unwrap(), ..Answers::default() };
+        let mut answers = Answers {
+            secret: store.secret([9; 32]).await.unwrap(),
+            document: store.document("a document".into()).await.unwrap(),
+            ..Answers::default()
+        };
         let next = store.reserve(1).await.unwrap();
         assert!(next < KEYS, "{next}");
         let trees = (0..KEYS).map(|key| TreeRef::Key(TreeKey(key))).collect();

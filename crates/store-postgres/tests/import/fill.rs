@@ -135,6 +135,10 @@ pub async fn with_oddities(folder: &Path) -> PathBuf {
     let path = folder.join("odd ?#%41.db");
     let store = open(&path);
     store.secret([7; 32]).await.expect("it has a secret");
+    for version in 0..2 {
+        let written = store.put_document("a document".into(), version, [0, 255].as_slice().into()).await;
+        assert_eq!(written, Ok(true));
+    }
     let (plain, limited) = (queue_without_limits(&*store).await, queue(&*store, "limited").await);
     let request = Origin::Request(RequestKey(u64::MAX));
     let times = ["1700-01-01T00:00:00Z", "2262-04-12T00:00:00Z", "9999-12-30T00:00:00Z"].map(far);

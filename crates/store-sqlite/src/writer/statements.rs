@@ -108,6 +108,9 @@ statements! {
     secret: "SELECT value FROM meta WHERE name = 'secret'",
     set_secret: "INSERT INTO meta (name, value) VALUES ('secret', ?1)",
 
+    insert_document: "INSERT OR IGNORE INTO document (name, version, bytes) VALUES (?1, 1, ?2)",
+    update_document: "UPDATE document SET version = version + 1, bytes = ?3 WHERE name = ?1 AND version = ?2",
+
     set_lease: "INSERT OR REPLACE INTO lease (shard, epoch, node, expires_at) VALUES (?1, ?2, ?3, ?4)",
     set_next_key: "UPDATE meta SET value = ?1 WHERE name = 'next_key'",
     queue: "SELECT queue, namespace, name, settings, created_at FROM queue WHERE namespace = ?1 AND name = ?2",

@@ -1,4 +1,6 @@
-//! Settings of queues that change, runs for later, and the secret of a database.
+//! Settings of queues that change, runs for later, the secret of a database, and its documents.
+
+use std::sync::Arc;
 
 use jiff::SignedDuration;
 use punctual_core::Outcome;
@@ -6,12 +8,13 @@ use punctual_core::Outcome;
 use super::Subject;
 use super::limits::rate;
 use super::support::{Bed, at, closing};
-use crate::{LiveState, NewRun, QueueDepth, QueueKey, QueueSettings, RunWrite};
+use crate::{Bytes, Document, LiveState, NewRun, QueueDepth, QueueKey, QueueSettings, RunWrite};
 
 pub(super) async fn exercise(subject: &impl Subject) {
     settings_are_kept(subject).await;
     a_run_for_later_backs_off_first(subject).await;
     the_first_secret_stays(subject).await;
+    documents_are_written_by_who_saw_the_last(subject).await;
 }
 
 async fn settings_are_kept(subject: &impl Subject) {
@@ -70,4 +73,25 @@ async fn the_first_secret_stays(subject: &impl Subject) {
         bed = Bed { store: subject.reopen(bed.store).await, queue };
     }
     assert_eq!(bed.store.secret([9; 32]).await, Ok([7; 32]));
+}
+
+async fn documents_are_written_by_who_saw_the_last(subject: &impl Subject) {
+    let mut bed = Bed::new(subject).await;
+    let (name, other): (Arc<str>, Arc<str>) = ("types/d\u{e9}fault".into(), "types/other".into());
+    let bytes = |bytes: &[u8]| Bytes::from(bytes);
+    let shown = |version, of: &[u8]| Some(Document { version, bytes: bytes(of) });
+    assert_eq!(bed.store.document(name.clone()).await, Ok(None));
+    assert_eq!(bed.store.put_document(name.clone(), 1, bytes(b"x")).await, Ok(false), "it is not there");
+    assert_eq!(bed.store.put_document(name.clone(), 0, bytes(&[0, 255])).await, Ok(true));
+    assert_eq!(bed.store.put_document(name.clone(), 0, bytes(b"x")).await, Ok(false), "it is there");
+    assert_eq!(bed.store.document(name.clone()).await, Ok(shown(1, &[0, 255])));
+    assert_eq!(bed.store.put_document(name.clone(), 1, bytes(b"")).await, Ok(true));
+    assert_eq!(bed.store.put_document(name.clone(), 1, bytes(b"x")).await, Ok(false), "another was faster");
+    assert_eq!(bed.store.put_document(other.clone(), 0, bytes(b"o")).await, Ok(true));
+    if !subject.forgets() {
+        let queue = bed.queue;
+        bed = Bed { store: subject.reopen(bed.store).await, queue };
+    }
+    assert_eq!(bed.store.document(name).await, Ok(shown(2, b"")));
+    assert_eq!(bed.store.document(other).await, Ok(shown(1, b"o")));
 }

@@ -1,4 +1,7 @@
-//! The cold record: what the user asked for, as JSON between a version and the action's bytes. What is empty is left out.
+//! The cold record: what the user asked for, as JSON between a version and the action's bytes, and what a front door keeps with
+//! it. What is empty is left out.
+
+use std::sync::Arc;
 
 use jiff::SignedDuration;
 use punctual_core::{Action, CatchupCount, OnResume, Policies, Schedule, Target};
@@ -11,7 +14,8 @@ use super::bytes::{Reader, Writer};
 use super::state::OVERLAPS;
 use crate::Bytes;
 
-const VERSION: u8 = 1;
+/// Version 2 has an attachment; without one the first version is written.
+const VERSION: u8 = 2;
 
 #[derive(Serialize, Deserialize)]
 struct Record {
@@ -37,7 +41,7 @@ struct PoliciesRecord {
 
 /// The cold record of a schedule.
 pub fn encode_schedule(schedule: &Schedule) -> Bytes {
-    let Schedule { spec, action, policies } = schedule;
+    let Schedule { spec, action, policies, attachment } = schedule;
     let record = Record {
         spec: spec.clone(),
         outside: action.target == Target::Outside,
@@ -58,18 +62,22 @@ pub fn encode_schedule(schedule: &Schedule) -> Bytes {
     let mut value = serde_json::to_value(&record).expect("a schedule is plain data");
     prune(&mut value);
     let json = serde_json::to_vec(&value).expect("memory takes it");
-    let mut to = Writer::with_version(VERSION);
+    let mut to = Writer::with_version(if attachment.is_empty() { 1 } else { VERSION });
     to.bytes(&json);
     // What the action's bytes mean is the dispatcher's business.
     to.bytes(&action.payload);
+    if !attachment.is_empty() {
+        to.bytes(attachment);
+    }
     to.0.into()
 }
 
 /// Reads a cold record.
 pub fn decode_schedule(bytes: &[u8]) -> Result<Schedule, Malformed> {
-    let mut from = Reader::with_version(bytes, VERSION)?;
+    let (mut from, version) = Reader::with_versions(bytes, 1..=VERSION)?;
     let record: Record = serde_json::from_slice(from.bytes()?).map_err(Malformed::new)?;
     let payload = from.bytes()?.into();
+    let attachment = if version < 2 { Arc::from([]) } else { from.bytes()?.into() };
     from.end()?;
     let policies = record.policies;
     let overlap = OVERLAPS.get(usize::from(policies.overlap));
@@ -90,6 +98,7 @@ pub fn decode_schedule(bytes: &[u8]) -> Result<Schedule, Malformed> {
             pause_after_failures: policies.pause_after_failures,
             on_resume: if policies.catch_up_on_resume { OnResume::CatchUp } else { OnResume::Skip },
         },
+        attachment,
     })
 }
 

@@ -66,7 +66,7 @@ const fn table(name: &'static str, key: usize, columns: &'static [Column]) -> Ta
 }
 
 /// The tables that move.
-pub static TABLES: [Table; 14] = [
+pub static TABLES: [Table; 15] = [
     table(
         "queue",
         1,
@@ -179,4 +179,5 @@ pub static TABLES: [Table; 14] = [
     ),
     table("key_start", 3, &[number("queue"), text("key"), number("sequence"), time("started_at")]),
     table("request", 2, &[text("namespace"), text("id"), time("made_at"), bytes("runs")]),
+    table("document", 1, &[text("name"), number("version"), bytes("bytes")]),
 ];

@@ -225,6 +225,7 @@ impl Generator {
                 pause_after_failures: self.maybe(Generator::count),
                 on_resume: if self.chance() { OnResume::Skip } else { OnResume::CatchUp },
             },
+            attachment: if self.chance() { [].into() } else { self.payload() },
         }
     }
 

@@ -93,7 +93,12 @@ pub fn schedule() -> Schedule {
             pause_after_failures: Some(4),
             on_resume: OnResume::CatchUp,
         },
+        attachment: bytes(""),
     }
+}
+
+pub fn schedule_2() -> Schedule {
+    Schedule { attachment: bytes("kept for a front door"), ..schedule() }
 }
 
 pub fn action() -> RunAction {

@@ -1,0 +1,119 @@
+//! Temporal's words on the outside, our verbs on the inside: its clients manage schedules here as they are.
+//!
+//! A request becomes one verb of the engine, as everywhere in this crate. What Temporal has and we do not is kept with the
+//! schedule (`kept`) and shown again. Nothing outside this folder knows Temporal's messages.
+
+mod schedules;
+mod looks;
+mod describe;
+mod spec;
+mod action;
+mod policies;
+mod kept;
+pub(crate) mod payloads;
+mod query;
+mod attributes;
+mod namespaces;
+mod system;
+mod operator;
+mod refusal;
+
+use std::sync::Arc;
+
+use axum::Router;
+use tonic::codec::CompressionEncoding::Gzip;
+use tonic::server::NamedService;
+use tonic::{Request, Response, Status};
+
+use crate::app::App;
+use crate::grpc::answer;
+use crate::limits::MESSAGE_BYTES_MAX;
+use crate::metrics::Protocol;
+
+/// Temporal's messages, by the short names that this folder uses.
+mod wire {
+    pub(super) use punctual_temporal_api::temporal::api::common::v1 as common;
+    pub(super) use punctual_temporal_api::temporal::api::enums::v1 as enums;
+    pub(super) use punctual_temporal_api::temporal::api::errordetails::v1 as details;
+    pub(super) use punctual_temporal_api::temporal::api::namespace::v1 as namespace;
+    pub(super) use punctual_temporal_api::temporal::api::operatorservice::v1 as operator;
+    pub(super) use punctual_temporal_api::temporal::api::replication::v1 as replication;
+    pub(super) use punctual_temporal_api::temporal::api::schedule::v1 as schedule;
+    pub(super) use punctual_temporal_api::temporal::api::taskqueue::v1 as taskqueue;
+    pub(super) use punctual_temporal_api::temporal::api::version::v1 as version;
+    pub(super) use punctual_temporal_api::temporal::api::workflow::v1 as workflow;
+    pub(super) use punctual_temporal_api::temporal::api::workflowservice::v1 as service;
+}
+
+/// Temporal's services.
+#[derive(Clone)]
+struct Temporal(Arc<App>);
+
+macro_rules! rpcs {
+    ($($package:literal $service:ident in $wire:ident::$module:ident {
+        $($method:ident($request:ident) -> $response:ident = $name:literal: $verb:path;)*
+    })*) => {$(
+        // What is not listed is answered "unimplemented".
+        #[tonic::async_trait]
+        impl wire::$wire::$module::$service for Temporal {
+            $(async fn $method(
+                &self,
+                request: Request<wire::$wire::$request>,
+            ) -> Result<Response<wire::$wire::$response>, Status> {
+                let rpc = concat!($package, ".", stringify!($service), "/", $name);
+                let verb = $verb(&self.0, request.into_inner());
+                Ok(Response::new(answer(&self.0, Protocol::Grpc, rpc, verb).await?))
+            })*
+        }
+    )*
+        /// The rpcs that are served, for the metrics.
+        pub(crate) const RPCS: &[&str] = &[$($(concat!($package, ".", stringify!($service), "/", $name)),*),*];
+    };
+}
+
+rpcs! {
+    "temporal.api.workflowservice.v1" WorkflowService in service::workflow_service_server {
+        create_schedule(CreateScheduleRequest) -> CreateScheduleResponse = "CreateSchedule": schedules::create;
+        describe_schedule(DescribeScheduleRequest) -> DescribeScheduleResponse = "DescribeSchedule": looks::describe;
+        update_schedule(UpdateScheduleRequest) -> UpdateScheduleResponse = "UpdateSchedule": schedules::update;
+        patch_schedule(PatchScheduleRequest) -> PatchScheduleResponse = "PatchSchedule": schedules::patch;
+        list_schedule_matching_times(ListScheduleMatchingTimesRequest) -> ListScheduleMatchingTimesResponse
+            = "ListScheduleMatchingTimes": looks::matching_times;
+        delete_schedule(DeleteScheduleRequest) -> DeleteScheduleResponse = "DeleteSchedule": schedules::delete;
+        list_schedules(ListSchedulesRequest) -> ListSchedulesResponse = "ListSchedules": looks::list;
+        count_schedules(CountSchedulesRequest) -> CountSchedulesResponse = "CountSchedules": looks::count;
+        get_system_info(GetSystemInfoRequest) -> GetSystemInfoResponse = "GetSystemInfo": system::system;
+        get_cluster_info(GetClusterInfoRequest) -> GetClusterInfoResponse = "GetClusterInfo": system::cluster;
+        describe_namespace(DescribeNamespaceRequest) -> DescribeNamespaceResponse
+            = "DescribeNamespace": namespaces::describe;
+        list_namespaces(ListNamespacesRequest) -> ListNamespacesResponse = "ListNamespaces": namespaces::list;
+        register_namespace(RegisterNamespaceRequest) -> RegisterNamespaceResponse
+            = "RegisterNamespace": namespaces::register;
+    }
+    "temporal.api.operatorservice.v1" OperatorService in operator::operator_service_server {
+        list_search_attributes(ListSearchAttributesRequest) -> ListSearchAttributesResponse
+            = "ListSearchAttributes": operator::list;
+        add_search_attributes(AddSearchAttributesRequest) -> AddSearchAttributesResponse
+            = "AddSearchAttributes": operator::add;
+        remove_search_attributes(RemoveSearchAttributesRequest) -> RemoveSearchAttributesResponse
+            = "RemoveSearchAttributes": operator::remove;
+    }
+}
+
+/// Temporal's services as routes. Its clients compress every request, so that each service must read that.
+pub(crate) fn router(app: &Arc<App>, router: Router) -> Router {
+    let services = Temporal(app.clone());
+    macro_rules! add {
+        ($router:expr, $server:ty) => {{
+            let server = <$server>::new(services.clone())
+                .send_compressed(Gzip)
+                .accept_compressed(Gzip)
+                .max_decoding_message_size(MESSAGE_BYTES_MAX)
+                .max_encoding_message_size(MESSAGE_BYTES_MAX);
+            let path = format!("/{}/{{*rpc}}", <$server as NamedService>::NAME);
+            $router.route_service(&path, server)
+        }};
+    }
+    let router = add!(router, wire::service::workflow_service_server::WorkflowServiceServer<Temporal>);
+    add!(router, wire::operator::operator_service_server::OperatorServiceServer<Temporal>)
+}

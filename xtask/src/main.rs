@@ -10,6 +10,8 @@ mod fuzz;
 mod node;
 mod openapi;
 mod run;
+mod server;
+mod temporal;
 mod test;
 mod tidy;
 mod vectors;
@@ -27,6 +29,7 @@ cargo xtask <command>
   fuzz [target] [seconds]
                      fuzz one target or all, 20 seconds each unless said otherwise
   openapi            hostile requests from the published document against a real server (needs Python with pip)
+  temporal           Temporal's own clients do every schedule verb against a real server (needs Python and npm)
   vectors            make the recorded answers of other schedulers anew (needs Python with pip)
   help               this text
 ";
@@ -55,6 +58,7 @@ fn dispatch(words: &[&str]) -> Result<()> {
         ["fuzz", target] => fuzz::run(Some(target), fuzz::SECONDS),
         ["fuzz", target, seconds] => fuzz::run(Some(target), seconds.parse()?),
         ["openapi"] => openapi::run(),
+        ["temporal"] => temporal::run(),
         ["vectors"] => vectors::run(),
         ["help" | "--help" | "-h"] => {
             eprint!("{HELP}");

@@ -5,11 +5,11 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result};
 
 use crate::run::{self, cargo, root};
-use crate::{codegen, fuzz, openapi, tidy};
+use crate::{codegen, fuzz, openapi, temporal, tidy};
 
 type Step = (&'static str, fn() -> Result<()>);
 
-const STEPS: [Step; 12] = [
+const STEPS: [Step; 13] = [
     ("tidy", tidy::run),
     ("format", format),
     ("lints", || {
@@ -34,6 +34,7 @@ const STEPS: [Step; 12] = [
         run::run(cargo().args(storm).args(["--nocapture", "--test-threads=1"]))
     }),
     ("hostile requests", openapi::run),
+    ("Temporal's clients", temporal::run),
     ("docs", || {
         run::run(
             cargo().args(["doc", "--workspace", "--no-deps", "--quiet"]).env("RUSTDOCFLAGS", "-D warnings"),
@@ -82,7 +83,7 @@ pub fn run() -> Result<()> {
 
 fn format() -> Result<()> {
     run::run(cargo().args(["fmt", "--all", "--check"]))?;
-    for folder in ["fuzz", "bench"] {
+    for folder in ["fuzz", "bench", "clients/temporal/rust"] {
         run::run(
             cargo().args(["fmt", "--check", "--manifest-path"]).arg(root().join(folder).join("Cargo.toml")),
         )?;

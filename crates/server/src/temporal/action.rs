@@ -22,6 +22,9 @@ const NAME_BYTES_MAX: usize = 1_000;
 /// What is put behind the workflow id of each start: a dash and a time.
 const SUFFIX_BYTES: usize = 21;
 
+/// Bytes of a fairness key, as Temporal bounds them.
+const FAIRNESS_KEY_BYTES_MAX: usize = 64;
+
 /// The priority of those who name none.
 const PRIORITY_USUAL: i32 = 3;
 
@@ -50,10 +53,16 @@ pub(super) fn from_wire(given: Option<ScheduleAction>) -> Result<Started, Refusa
     check_base(&info.workflow_id)?;
     complete(&mut given, &info).map_err(unreadable)?;
     given.edit_workflow(|fields| fields.remove(INPUT)).map_err(unreadable)?;
+    let kept = given.encode_to_vec();
+    if kept.len() > PAYLOAD_BYTES_MAX {
+        let message =
+            format!("action has {} bytes beside its input, at most {PAYLOAD_BYTES_MAX}", kept.len());
+        return Err(Refusal::invalid(message));
+    }
     Ok(Started {
         action,
         run_id_base: info.workflow_id.into(),
-        kept: given.encode_to_vec(),
+        kept,
         search_attributes: info.search_attributes,
     })
 }
@@ -96,6 +105,10 @@ fn run_action(info: &NewWorkflowExecutionInfo) -> Result<RunAction, Refusal> {
     }
     timeout("workflow task timeout", info.workflow_task_timeout)?;
     let priority = info.priority.clone().unwrap_or_default();
+    if priority.fairness_key.len() > FAIRNESS_KEY_BYTES_MAX {
+        let message = format!("fairness key has more than {FAIRNESS_KEY_BYTES_MAX} bytes");
+        return Err(Refusal::invalid(message));
+    }
     Ok(RunAction {
         queue: queue.into(),
         handler: handler.into(),

@@ -1,6 +1,7 @@
 //! The verbs that only look at schedules: describe, list, count, matching times.
 
-use punctual_engine::Described;
+use punctual_core::ScheduleKey;
+use punctual_engine::{Described, EngineError};
 use punctual_store::{Lifespan, ScheduleQuery};
 
 use super::attributes::{self, Kind, OF_SCHEDULES, Types};
@@ -8,6 +9,7 @@ use super::describe::{Asked, Shown, broken};
 use super::query::{self, Condition, Filter, Test, Value};
 use super::refusal::{Refusal, of_schedule};
 use super::schedules::{key, token};
+use super::wire::schedule::ScheduleListEntry;
 use super::wire::service;
 use crate::app::App;
 use crate::convert::page::{self, List};
@@ -32,7 +34,7 @@ async fn open(app: &App, namespace: &str, schedule: &str) -> Result<Described, R
 }
 
 fn gone(schedule: &str) -> Refusal {
-    of_schedule(schedule, punctual_engine::EngineError::NotFound(String::new()))
+    of_schedule(schedule, EngineError::NotFound(String::new()))
 }
 
 pub(super) async fn describe(
@@ -101,6 +103,21 @@ impl Question {
         let facts = Asked { shown, types: &self.types };
         self.filter.as_ref().is_none_or(|filter| filter.is_met(&facts))
     }
+
+    /// What a list shows of a schedule, if it is asked for.
+    fn entry(
+        &self,
+        key: &ScheduleKey,
+        described: &Result<Described, EngineError>,
+    ) -> Option<ScheduleListEntry> {
+        match described {
+            Ok(described) => {
+                Shown::of(described).filter(|shown| self.wants(shown)).map(|shown| shown.listed())
+            }
+            // Nobody knows what it would answer.
+            Err(_) => self.filter.is_none().then(|| broken(key)),
+        }
+    }
 }
 
 /// Conditions that all must hold make the store's question narrower.
@@ -147,23 +164,20 @@ pub(super) async fn list(
         String::from_utf8(asked.next_page_token).map_err(|_| Refusal::invalid("invalid page token"))?;
     let mut query = question.narrowed();
     query.after = page::place(List::Schedules, &token)?.map(Into::into);
+    // Without a filter everything that is read is shown.
+    query.count = if question.filter.is_none() { size.min(STEP) } else { STEP };
     let (mut schedules, mut looked_at) = (Vec::new(), 0);
     loop {
-        // As many as there is room for: so the end of what was read is the end of the page.
-        query.count = (size - schedules.len()).min(STEP);
         let page = app.engine.list(query.clone()).await?;
-        looked_at += query.count;
-        for (key, described) in &page.items {
-            match described {
-                Ok(described) => {
-                    let shown = Shown::of(described).filter(|shown| question.wants(shown));
-                    schedules.extend(shown.map(|shown| shown.listed()));
-                }
-                Err(_) if question.filter.is_none() => schedules.push(broken(key)),
-                Err(_) => {}
+        query.after = page.next;
+        for (place, (key, described)) in page.items.iter().enumerate() {
+            schedules.extend(question.entry(key, described));
+            if schedules.len() == size && place + 1 < page.items.len() {
+                query.after = Some(key.schedule.clone());
+                break;
             }
         }
-        query.after = page.next;
+        looked_at += query.count;
         if query.after.is_none() || schedules.len() >= size || looked_at >= LOOKED_AT_MAX {
             break;
         }

@@ -8,10 +8,13 @@ use tonic::Code;
 
 use super::{Front, creation, refusal, with_cron};
 
+/// What is wrong with a request.
+type Change = fn(&mut CreateScheduleRequest);
+
 #[tokio::test]
 async fn a_bad_request_is_an_invalid_argument() {
     let mut front = Front::new().await;
-    let cases: [(&str, fn(&mut CreateScheduleRequest)); 8] = [
+    let cases: [(&str, Change); 8] = [
         ("request id is not set", |asked| asked.request_id.clear()),
         ("request id has 1001 bytes", |asked| asked.request_id = "x".repeat(1_001)),
         ("Namespace not set", |asked| asked.namespace.clear()),

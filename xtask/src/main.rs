@@ -15,6 +15,7 @@ mod temporal;
 mod test;
 mod tidy;
 mod vectors;
+mod workers;
 
 const HELP: &str = "\
 cargo xtask <command>
@@ -30,6 +31,7 @@ cargo xtask <command>
                      fuzz one target or all, 20 seconds each unless said otherwise
   openapi            hostile requests from the published document against a real server (needs Python with pip)
   temporal           Temporal's own clients do every schedule verb against a real server (needs Python and npm)
+  workers            activity workers of Temporal's SDKs do a thousand runs of a real server (needs Python and npm)
   vectors            make the recorded answers of other schedulers anew (needs Python with pip)
   help               this text
 ";
@@ -59,6 +61,7 @@ fn dispatch(words: &[&str]) -> Result<()> {
         ["fuzz", target, seconds] => fuzz::run(Some(target), seconds.parse()?),
         ["openapi"] => openapi::run(),
         ["temporal"] => temporal::run(),
+        ["workers"] => workers::run(),
         ["vectors"] => vectors::run(),
         ["help" | "--help" | "-h"] => {
             eprint!("{HELP}");

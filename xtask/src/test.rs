@@ -5,11 +5,11 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result};
 
 use crate::run::{self, cargo, root};
-use crate::{codegen, fuzz, openapi, temporal, tidy};
+use crate::{codegen, fuzz, openapi, temporal, tidy, workers};
 
 type Step = (&'static str, fn() -> Result<()>);
 
-const STEPS: [Step; 13] = [
+const STEPS: [Step; 14] = [
     ("tidy", tidy::run),
     ("format", format),
     ("lints", || {
@@ -35,6 +35,7 @@ const STEPS: [Step; 13] = [
     }),
     ("hostile requests", openapi::run),
     ("Temporal's clients", temporal::run),
+    ("Temporal's workers", workers::run),
     ("docs", || {
         run::run(
             cargo().args(["doc", "--workspace", "--no-deps", "--quiet"]).env("RUSTDOCFLAGS", "-D warnings"),

@@ -60,7 +60,7 @@ pub use mutant::{Mutant, activate};
 pub use note::Note;
 pub use overlap::{Decision, decide};
 pub use rejection::Rejection;
-pub use run::{Failure, NextStep, RetryPolicy, RunAction, Timeouts};
+pub use run::{Failure, NextStep, RetryPolicy, RunAction, Timeouts, Wish};
 pub use schedule::{
     Action, CatchupCount, Definition, OnResume, OverlapPolicy, Payload, Policies, Schedule, Target,
 };

@@ -86,6 +86,15 @@ impl Failure {
     }
 }
 
+/// What whoever made an attempt wishes for the wait before the next one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Wish {
+    /// No less than this.
+    AtLeast(SignedDuration),
+    /// This, whatever the policy says.
+    Exactly(SignedDuration),
+}
+
 /// What follows when an attempt has ended badly.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NextStep {
@@ -118,7 +127,8 @@ impl RunAction {
         own.into_iter().chain(self.last_time(created_at)).min()
     }
 
-    /// What follows when attempt number `attempt`, counted from one, ended with `outcome` for the reason of `failure`.
+    /// What follows when attempt number `attempt`, counted from one, ended with `outcome` for the reason of `failure`, and whoever
+    /// made it wishes for a wait.
     pub fn after(
         &self,
         now: Timestamp,
@@ -126,9 +136,15 @@ impl RunAction {
         attempt: u32,
         outcome: Outcome,
         failure: &Failure,
+        wish: Option<Wish>,
     ) -> NextStep {
         let hopeless = !failure.retryable || self.retry.non_retryable.contains(&failure.kind);
-        let not_before = now.checked_add(self.backoff(attempt)).unwrap_or(Timestamp::MAX);
+        let wait = match wish {
+            None => self.backoff(attempt),
+            Some(Wish::AtLeast(wait)) => self.backoff(attempt).max(wait),
+            Some(Wish::Exactly(wait)) => wait.max(SignedDuration::ZERO),
+        };
+        let not_before = now.checked_add(wait).unwrap_or(Timestamp::MAX);
         let too_late = self.last_time(created_at).is_some_and(|last| not_before >= last);
         if hopeless || too_late || attempt >= self.retry.attempts_max.max(1) {
             return NextStep::Close { outcome };
@@ -170,7 +186,7 @@ mod tests {
     #[test]
     fn waits_double_up_to_the_longest_and_attempts_end() {
         let (zero, failure) = (Timestamp::UNIX_EPOCH, Failure::new("Oops", ""));
-        let wait = |attempt| match action(20).after(zero, zero, attempt, Outcome::Failed, &failure) {
+        let wait = |attempt| match action(20).after(zero, zero, attempt, Outcome::Failed, &failure, None) {
             NextStep::Retry { not_before } => Some(not_before.as_second()),
             NextStep::Close { .. } => None,
         };
@@ -182,10 +198,26 @@ mod tests {
         let (zero, action) = (Timestamp::UNIX_EPOCH, action(5));
         let closed = NextStep::Close { outcome: Outcome::Failed };
         let fatal = Failure::new("Fatal", "");
-        assert_eq!(action.after(zero, zero, 1, Outcome::Failed, &fatal), closed);
+        assert_eq!(action.after(zero, zero, 1, Outcome::Failed, &fatal, None), closed);
         let refused = Failure { retryable: false, ..Failure::new("Oops", "") };
-        assert_eq!(action.after(zero, zero, 1, Outcome::Failed, &refused), closed);
+        assert_eq!(action.after(zero, zero, 1, Outcome::Failed, &refused, None), closed);
         let late = zero + SignedDuration::from_secs(99);
-        assert_eq!(action.after(late, zero, 1, Outcome::Failed, &Failure::new("Oops", "")), closed);
+        assert_eq!(action.after(late, zero, 1, Outcome::Failed, &Failure::new("Oops", ""), None), closed);
+    }
+    #[test]
+    fn a_wish_moves_the_next_attempt_but_not_the_end_of_the_run() {
+        let (zero, failure) = (Timestamp::UNIX_EPOCH, Failure::new("Oops", ""));
+        let wait =
+            |attempt, wish| match action(20).after(zero, zero, attempt, Outcome::Failed, &failure, wish) {
+                NextStep::Retry { not_before } => Some(not_before.as_second()),
+                NextStep::Close { .. } => None,
+            };
+        let seconds = SignedDuration::from_secs;
+        assert_eq!(wait(3, Some(Wish::AtLeast(seconds(1)))), Some(4));
+        assert_eq!(wait(3, Some(Wish::AtLeast(seconds(9)))), Some(9));
+        assert_eq!(wait(3, Some(Wish::Exactly(seconds(1)))), Some(1));
+        assert_eq!(wait(3, Some(Wish::Exactly(seconds(-1)))), Some(0));
+        assert_eq!(wait(3, Some(Wish::Exactly(seconds(100)))), None);
+        assert_eq!(wait(20, Some(Wish::Exactly(seconds(1)))), None);
     }
 }

@@ -44,6 +44,13 @@ use crate::metrics::Metrics;
 use crate::outlet::RunNews;
 use crate::router::Router;
 
+/// How the name of a worker begins that beats no heart unless the run says how often. Its attempts may be silent for as long as
+/// they may take. It is in the name because that is what is kept of a worker: so it holds after a restart, and at every node.
+pub const QUIET_WORKER: &str = "quiet:";
+
+/// How long such a worker may be silent where nothing says how long its attempt may take.
+const QUIET_LEASE: SignedDuration = SignedDuration::from_hours(1);
+
 /// The keeper of runs.
 pub(crate) struct Desk {
     pub(super) store: Arc<dyn Store>,
@@ -138,12 +145,19 @@ impl Desk {
             }
             LiveState::Running { worker, started_at } => {
                 let length = body.action.timeouts.heartbeat.or(lease).unwrap_or(self.config.worker_lease);
+                let deadline = body.action.attempt_deadline(live.made.created_at, *started_at);
                 let length = match &**worker {
                     // Nobody beats a heart for it: it is over when its callback comes, or at its deadline.
                     CALLBACK_WORKER => SignedDuration::MAX,
+                    quiet if quiet.starts_with(QUIET_WORKER) && body.action.timeouts.heartbeat.is_none() => {
+                        if deadline.is_some() {
+                            SignedDuration::MAX
+                        } else {
+                            QUIET_LEASE
+                        }
+                    }
                     _ => length.max(SignedDuration::from_secs(1)),
                 };
-                let deadline = body.action.attempt_deadline(live.made.created_at, *started_at);
                 Some(Watch::Running(Box::new(Lease {
                     worker: worker.clone(),
                     attempt: live.attempt,

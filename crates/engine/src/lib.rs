@@ -21,8 +21,8 @@ mod metrics;
 pub use clock::{Clock, SystemClock};
 pub use config::EngineConfig;
 pub use desk::{
-    AttemptEnd, CALLBACK_WORKER, CallbackEnd, Claimed, Directive, Pulse, PulseAnswer, Recorded, Report,
-    Sighting,
+    AttemptEnd, CALLBACK_WORKER, CallbackEnd, Claimed, Directive, Pulse, PulseAnswer, QUIET_WORKER, Recorded,
+    Report, Sighting,
 };
 pub use engine::{
     Described, Engine, Enqueued, Health, Listed, NewSchedule, OnDuplicate, RunOrder, RunPage, RunSearch,

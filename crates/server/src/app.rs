@@ -12,6 +12,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore, broadcast, mpsc, watch};
 use crate::calls::Calls;
 use crate::metrics::Requests;
 use crate::status::{Fault, STOPPING, TOO_MANY_WATCHERS};
+use crate::temporal::activities::Polls;
 use crate::traces::PlainNews;
 
 /// What every handler shares.
@@ -30,6 +31,8 @@ pub(crate) struct App {
     pub(crate) watchers_max: usize,
     pub(crate) stopping: watch::Sender<bool>,
     pub(crate) calls: Calls,
+    /// Polls of activity workers that wait.
+    pub(crate) polls: Polls,
     /// Where handlers tell of runs without a schedule, if traces are sent.
     pub(crate) plain_runs: Option<mpsc::Sender<PlainNews>>,
     /// The file behind it, if it is one.

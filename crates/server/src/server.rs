@@ -120,6 +120,7 @@ impl Server {
             store: name,
             file,
             calls,
+            polls: Default::default(),
             plain_runs: Some(tell).filter(|_| !config.otlp_endpoint.is_empty()),
             started_at: engine.now(),
             run_retention: config.run_retention,

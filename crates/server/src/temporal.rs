@@ -1,4 +1,5 @@
-//! Temporal's words on the outside, our verbs on the inside: its clients manage schedules here as they are.
+//! Temporal's words on the outside, our verbs on the inside: its clients manage schedules here as they are, and the activity
+//! workers of its SDKs take our runs.
 //!
 //! A request becomes one verb of the engine, as everywhere in this crate. What Temporal has and we do not is kept with the
 //! schedule (`kept`) and shown again. Nothing outside this folder knows Temporal's messages.
@@ -16,6 +17,7 @@ mod attributes;
 mod namespaces;
 mod system;
 mod operator;
+pub(crate) mod activities;
 mod refusal;
 
 use std::sync::Arc;
@@ -35,6 +37,7 @@ mod wire {
     pub(super) use punctual_temporal_api::temporal::api::common::v1 as common;
     pub(super) use punctual_temporal_api::temporal::api::enums::v1 as enums;
     pub(super) use punctual_temporal_api::temporal::api::errordetails::v1 as details;
+    pub(super) use punctual_temporal_api::temporal::api::failure::v1 as failure;
     pub(super) use punctual_temporal_api::temporal::api::namespace::v1 as namespace;
     pub(super) use punctual_temporal_api::temporal::api::operatorservice::v1 as operator;
     pub(super) use punctual_temporal_api::temporal::api::replication::v1 as replication;
@@ -49,6 +52,23 @@ mod wire {
 #[derive(Clone)]
 struct Temporal(Arc<App>);
 
+/// What a verb wants of a request: its message, or, if it must know how patient the client is, all of it.
+trait Asked<M> {
+    fn asked(request: Request<M>) -> Self;
+}
+
+impl<M> Asked<M> for M {
+    fn asked(request: Request<M>) -> M {
+        request.into_inner()
+    }
+}
+
+impl<M> Asked<M> for Request<M> {
+    fn asked(request: Request<M>) -> Request<M> {
+        request
+    }
+}
+
 macro_rules! rpcs {
     ($($package:literal $service:ident in $wire:ident::$module:ident {
         $($method:ident($request:ident) -> $response:ident = $name:literal: $verb:path;)*
@@ -61,7 +81,7 @@ macro_rules! rpcs {
                 request: Request<wire::$wire::$request>,
             ) -> Result<Response<wire::$wire::$response>, Status> {
                 let rpc = concat!($package, ".", stringify!($service), "/", $name);
-                let verb = $verb(&self.0, request.into_inner());
+                let verb = $verb(&self.0, Asked::asked(request));
                 Ok(Response::new(answer(&self.0, Protocol::Grpc, rpc, verb).await?))
             })*
         }
@@ -89,6 +109,31 @@ rpcs! {
         list_namespaces(ListNamespacesRequest) -> ListNamespacesResponse = "ListNamespaces": namespaces::list;
         register_namespace(RegisterNamespaceRequest) -> RegisterNamespaceResponse
             = "RegisterNamespace": namespaces::register;
+        poll_activity_task_queue(PollActivityTaskQueueRequest) -> PollActivityTaskQueueResponse
+            = "PollActivityTaskQueue": activities::poll;
+        respond_activity_task_completed(RespondActivityTaskCompletedRequest) -> RespondActivityTaskCompletedResponse
+            = "RespondActivityTaskCompleted": activities::completed;
+        respond_activity_task_completed_by_id(RespondActivityTaskCompletedByIdRequest)
+            -> RespondActivityTaskCompletedByIdResponse
+            = "RespondActivityTaskCompletedById": activities::completed_by_id;
+        respond_activity_task_failed(RespondActivityTaskFailedRequest) -> RespondActivityTaskFailedResponse
+            = "RespondActivityTaskFailed": activities::failed;
+        respond_activity_task_failed_by_id(RespondActivityTaskFailedByIdRequest)
+            -> RespondActivityTaskFailedByIdResponse
+            = "RespondActivityTaskFailedById": activities::failed_by_id;
+        respond_activity_task_canceled(RespondActivityTaskCanceledRequest) -> RespondActivityTaskCanceledResponse
+            = "RespondActivityTaskCanceled": activities::cancelled;
+        respond_activity_task_canceled_by_id(RespondActivityTaskCanceledByIdRequest)
+            -> RespondActivityTaskCanceledByIdResponse
+            = "RespondActivityTaskCanceledById": activities::cancelled_by_id;
+        record_activity_task_heartbeat(RecordActivityTaskHeartbeatRequest) -> RecordActivityTaskHeartbeatResponse
+            = "RecordActivityTaskHeartbeat": activities::heartbeat;
+        record_activity_task_heartbeat_by_id(RecordActivityTaskHeartbeatByIdRequest)
+            -> RecordActivityTaskHeartbeatByIdResponse
+            = "RecordActivityTaskHeartbeatById": activities::heartbeat_by_id;
+        record_worker_heartbeat(RecordWorkerHeartbeatRequest) -> RecordWorkerHeartbeatResponse
+            = "RecordWorkerHeartbeat": activities::worker_heartbeat;
+        shutdown_worker(ShutdownWorkerRequest) -> ShutdownWorkerResponse = "ShutdownWorker": activities::shutdown;
     }
     "temporal.api.operatorservice.v1" OperatorService in operator::operator_service_server {
         list_search_attributes(ListSearchAttributesRequest) -> ListSearchAttributesResponse
@@ -114,6 +159,7 @@ pub(crate) fn router(app: &Arc<App>, router: Router) -> Router {
             $router.route_service(&path, server)
         }};
     }
+    let router = activities::unserved(router);
     let router = add!(router, wire::service::workflow_service_server::WorkflowServiceServer<Temporal>);
     add!(router, wire::operator::operator_service_server::OperatorServiceServer<Temporal>)
 }

@@ -4,10 +4,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::{SignedDuration, Timestamp};
-use punctual_store::record::{RunBody, decode_body};
-use punctual_store::{Claim, LiveRun, QueueKey};
+use punctual_core::{Failure, Outcome};
+use punctual_store::record::{RunBody, decode_body, encode_failure};
+use punctual_store::{Claim, LiveRun, QueueKey, RunKey};
 
 use super::Desk;
+use super::watch::Watch;
 use crate::error::EngineError;
 
 /// A run that a worker has just got.
@@ -49,16 +51,18 @@ impl Desk {
                 keeper: self.node.keeper,
             };
             // Whoever asked may go away at any moment, but not between a claim and its lease: a run without a lease would
-            // never be taken over.
+            // never be taken over. What was taken for somebody who has gone goes back.
             let desk = self.clone();
             let taking = tokio::spawn(async move {
                 let taken = desk.store.claim(claim).await.map_err(|error| {
                     desk.doubt();
                     Desk::unavailable(error)
                 })?;
-                Ok((desk.hand_out(taken.runs, lease), taken.next_time))
+                let runs = desk.hand_out(taken.runs, lease);
+                Ok((Unheard { desk, runs }, taken.next_time))
             });
             let (taken, next_time) = taking.await.unwrap_or(Err(EngineError::Stopping))?;
+            let taken = taken.heard();
             if !taken.is_empty() {
                 drop(waiting);
                 if taken.len() == runs_max {
@@ -102,5 +106,66 @@ impl Desk {
         drop(watches);
         self.alarm.notify_one();
         claimed
+    }
+}
+
+/// Runs that were taken for somebody who has not heard of them yet.
+struct Unheard {
+    desk: Arc<Desk>,
+    runs: Vec<Claimed>,
+}
+
+impl Unheard {
+    fn heard(mut self) -> Vec<Claimed> {
+        std::mem::take(&mut self.runs)
+    }
+}
+
+impl Drop for Unheard {
+    fn drop(&mut self) {
+        if !self.runs.is_empty() {
+            self.desk.give_back(std::mem::take(&mut self.runs));
+        }
+    }
+}
+
+impl Desk {
+    /// Nobody has heard of these runs: others may have them at once, whatever attempts are left, since none was made. The
+    /// number of the attempt stays spent, so that nobody can report it later.
+    pub(crate) fn give_back(self: &Arc<Desk>, runs: Vec<Claimed>) {
+        // Without a runtime the process ends, and the leases end the attempts.
+        let Ok(runtime) = tokio::runtime::Handle::try_current() else { return };
+        let desk = self.clone();
+        runtime.spawn(async move {
+            for claimed in runs {
+                let (run, attempt) = (claimed.live.made.run, claimed.live.attempt);
+                if let Err(error) = desk.give_back_one(run, attempt).await {
+                    tracing::warn!(%run, %error, "a run that nobody heard of could not be given back; its lease ends");
+                    desk.end_lease(run, attempt);
+                }
+            }
+        });
+    }
+
+    async fn give_back_one(&self, run: RunKey, attempt: u32) -> Result<(), EngineError> {
+        let Some(lease) = self.watches().lease(run, attempt).cloned() else { return Ok(()) };
+        let failure = Failure::new("claim_unheard", "whoever asked for the run had gone before it came");
+        if lease.stop.is_some() {
+            self.attempt_failed(run, &lease, Outcome::Failed, &failure, None).await?;
+        } else {
+            self.retry_attempt(run, &lease, self.clock.now(), encode_failure(&failure)).await?;
+        }
+        Ok(())
+    }
+
+    /// Has the watch deal with an attempt, which asks again until the database answers.
+    fn end_lease(&self, run: RunKey, attempt: u32) {
+        let mut watches = self.watches();
+        if let Some(mut lease) = watches.lease(run, attempt).cloned() {
+            lease.until = self.clock.now();
+            watches.set(run, Watch::Running(Box::new(lease)));
+        }
+        drop(watches);
+        self.alarm.notify_one();
     }
 }

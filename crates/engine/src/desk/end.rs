@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use jiff::{SignedDuration, Timestamp};
-use punctual_core::{Completion, Failure, NextStep, Outcome, ScheduleKey, StartId};
+use jiff::Timestamp;
+use punctual_core::{Completion, Failure, NextStep, Outcome, ScheduleKey, StartId, Wish};
 use punctual_store::record::{decode_body, encode_failure};
 use punctual_store::{
     Bytes, Closing, Conflict, LiveState, QueueKey, RunKey, RunWrite, StoreError, StoredRun, TreeKey, Unit,
@@ -36,8 +36,8 @@ pub struct Report {
 pub enum AttemptEnd {
     /// Well, with a result.
     Succeeded(Option<Bytes>),
-    /// Badly; no further attempt before this long, if it says so.
-    Failed(Failure, Option<SignedDuration>),
+    /// Badly, with a wish for the wait before another attempt.
+    Failed(Failure, Option<Wish>),
     /// It was asked to stop, and did.
     Cancelled,
 }
@@ -79,8 +79,8 @@ impl Desk {
                 self.close_attempt(run, &lease, Outcome::Succeeded, result.clone()).await?
             }
             AttemptEnd::Cancelled => self.close_attempt(run, &lease, Outcome::Cancelled, None).await?,
-            AttemptEnd::Failed(failure, wait) => {
-                self.attempt_failed(run, &lease, Outcome::Failed, failure, *wait).await?
+            AttemptEnd::Failed(failure, wish) => {
+                self.attempt_failed(run, &lease, Outcome::Failed, failure, *wish).await?
             }
         };
         match recorded {
@@ -137,38 +137,44 @@ impl Desk {
         lease: &Lease,
         outcome: Outcome,
         failure: &Failure,
-        wait: Option<SignedDuration>,
+        wish: Option<Wish>,
     ) -> Result<Recorded, EngineError> {
         let now = self.clock.now();
         let record = encode_failure(failure);
         let next = match lease.stop {
             // Nobody wants another attempt of a run that was asked to stop.
             Some(_) => NextStep::Close { outcome: Outcome::Cancelled },
-            None => lease.retry.after(now, lease.created_at, lease.attempt, outcome, failure),
+            None => lease.retry.after(now, lease.created_at, lease.attempt, outcome, failure, wish),
         };
         match next {
             NextStep::Close { outcome } => self.close_attempt(run, lease, outcome, Some(record)).await,
-            NextStep::Retry { not_before } => {
-                let asked = wait.and_then(|wait| now.checked_add(wait).ok());
-                let not_before = asked.map_or(not_before, |asked| asked.max(not_before));
-                let write = RunWrite::Retry { run, attempt: lease.attempt, not_before, failure: record };
-                if !self.write_run(write).await? {
-                    return Ok(Recorded::Stale);
-                }
-                self.metrics.retries.add(1);
-                let last_time = lease.retry.last_time(lease.created_at);
-                let mut watches = self.watches();
-                let elsewhere = !watches.is_watched(run);
-                watches.set(run, Watch::BackingOff { queue: lease.queue, not_before, last_time });
-                drop(watches);
-                self.show_running();
-                if elsewhere {
-                    self.tell_of(run);
-                }
-                self.ring_for_room(lease.queue);
-                Ok(Recorded::Retried { not_before })
-            }
+            NextStep::Retry { not_before } => self.retry_attempt(run, lease, not_before, record).await,
         }
+    }
+
+    /// Another attempt will follow, from this time on.
+    pub(super) async fn retry_attempt(
+        &self,
+        run: RunKey,
+        lease: &Lease,
+        not_before: Timestamp,
+        failure: Bytes,
+    ) -> Result<Recorded, EngineError> {
+        if !self.write_run(RunWrite::Retry { run, attempt: lease.attempt, not_before, failure }).await? {
+            return Ok(Recorded::Stale);
+        }
+        self.metrics.retries.add(1);
+        let last_time = lease.retry.last_time(lease.created_at);
+        let mut watches = self.watches();
+        let elsewhere = !watches.is_watched(run);
+        watches.set(run, Watch::BackingOff { queue: lease.queue, not_before, last_time });
+        drop(watches);
+        self.show_running();
+        if elsewhere {
+            self.tell_of(run);
+        }
+        self.ring_for_room(lease.queue);
+        Ok(Recorded::Retried { not_before })
     }
 
     async fn close_attempt(

@@ -138,6 +138,18 @@ impl Engine {
         known(self).ok_or_else(|| EngineError::UnknownQueue(name.to_owned()))
     }
 
+    /// Ends when a queue is declared; at once if it is.
+    pub async fn queue_declared(&self, namespace: &str, name: &str) -> Result<(), EngineError> {
+        loop {
+            // Who listens before looking misses nothing. What other nodes declare is heard here too.
+            let news = self.inner.queues.1.notified();
+            if self.has_queue(namespace, name).await? {
+                return Ok(());
+            }
+            news.await;
+        }
+    }
+
     /// Whether a queue was declared.
     pub async fn has_queue(&self, namespace: &str, name: &str) -> Result<bool, EngineError> {
         match self.find_queue(namespace, name).await {

@@ -81,6 +81,11 @@ impl Engine {
         self.inner.desk.claim(queue.queue, worker.into(), runs_max, wait.min(WAIT_MAX), lease).await
     }
 
+    /// Gives runs back that were claimed, but of which nobody has heard.
+    pub fn give_back(&self, runs: Vec<Claimed>) {
+        self.inner.desk.give_back(runs);
+    }
+
     /// Takes note that a worker is alive, and tells it what to do with its runs.
     pub async fn heartbeat(
         &self,

@@ -59,8 +59,9 @@ impl Shard {
             ((self.keys.end - self.keys.start) / keys_per_transition(&self.limits)) as usize;
         while assignments.len() < self.settings.changes_max.min(transitions_max)
             && assignments.iter().all(Assignment::is_sociable)
-            && let Some(assignment) =
-                slot.pending.pop_front_if(|next| assignments.is_empty() || next.is_sociable())
+            && let Some(assignment) = slot.pending.pop_front_if(|next| {
+                assignments.is_empty() || next.is_sociable() && !next.meets(&assignments)
+            })
         {
             // A closed schedule gives up its name, unless this is the request that made it.
             match &assignment.work {

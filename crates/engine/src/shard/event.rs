@@ -57,15 +57,25 @@ impl Assignment {
 impl Assignment {
     /// Whether it changes this run.
     pub(super) fn speaks_of(&self, wanted: RunKey) -> bool {
-        self.runs.iter().any(|write| match write {
-            RunWrite::Insert(made) => made.run == wanted,
+        self.changed_runs().any(|run| run == wanted)
+    }
+
+    /// Whether one of these changes a run that it changes too. What a store compares is the run as it was before the unit, so
+    /// two ends of one run in one unit would both be found good.
+    pub(super) fn meets(&self, others: &[Assignment]) -> bool {
+        self.changed_runs().any(|run| others.iter().any(|other| other.speaks_of(run)))
+    }
+
+    fn changed_runs(&self) -> impl Iterator<Item = RunKey> {
+        self.runs.iter().map(|write| match write {
+            RunWrite::Insert(made) => made.run,
             RunWrite::Retry { run, .. }
             | RunWrite::Release { run }
             | RunWrite::Stop { run, .. }
             | RunWrite::Close { run, .. }
             | RunWrite::HandOver { run, .. }
             | RunWrite::Bury { run }
-            | RunWrite::Details { run, .. } => *run == wanted,
+            | RunWrite::Details { run, .. } => *run,
         })
     }
 

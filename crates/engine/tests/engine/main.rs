@@ -6,5 +6,6 @@ mod guest;
 mod line;
 mod node;
 mod queue;
+mod hands;
 mod shard;
 mod town;

@@ -226,3 +226,33 @@ async fn an_undeclared_queue_is_refused_at_create() {
     assert!(matches!(engine.describe(&key()).await, Err(EngineError::NotFound(_))));
     engine.stop(WAIT).await;
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn of_reports_at_the_same_time_one_counts_and_all_hear_which() {
+    let engine = node().await;
+    engine.create(manual(quick(1), Timeouts::default(), Policies::default())).await.unwrap();
+    for round in 0..20 {
+        trigger(&engine, &format!("t{round}")).await;
+        let claimed = claim(&engine).await;
+        let (run, attempt) = (claimed.live.made.run, claimed.live.attempt);
+        let reports: Vec<_> = (0..8_u8)
+            .map(|number| {
+                let end = AttemptEnd::Succeeded(Some([number].as_slice().into()));
+                let report = Report { namespace: "default".into(), worker: "w".into(), run, attempt, end };
+                let engine = engine.clone();
+                tokio::spawn(async move { (number, engine.report(report).await.unwrap()) })
+            })
+            .collect();
+        let mut counted = Vec::new();
+        for report in reports {
+            let (number, recorded) = report.await.unwrap();
+            match recorded {
+                Recorded::Closed => counted.push(number),
+                other => assert_eq!(other, Recorded::Stale),
+            }
+        }
+        let kept = engine.run("default", run).await.unwrap().stored.closing.unwrap().payload;
+        assert_eq!(kept.as_deref(), Some(counted.as_slice()), "exactly the one that was acknowledged");
+    }
+    engine.stop(Duration::from_secs(5)).await;
+}

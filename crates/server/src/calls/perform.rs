@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use jiff::{SignedDuration, Timestamp};
 use punctual_actions::{Call, Claim, Context, End, Form, HttpCall, NexusCall, Stopper};
-use punctual_core::Failure;
+use punctual_core::{Failure, Wish};
 use punctual_engine::{AttemptEnd, Claimed, EngineError, Pulse, Report};
 use punctual_store::record::RunBody;
 use punctual_store::{LiveRun, RunKey};
@@ -86,7 +86,7 @@ async fn record(app: &Arc<App>, namespace: &Arc<str>, run: RunKey, attempt: u32,
             failure.details = fault.details.and_then(|details| payload::of_call(details, Form::Json));
             failure.retryable = fault.retryable;
             let wait = fault.retry_after.and_then(|wait| SignedDuration::try_from(wait).ok());
-            AttemptEnd::Failed(failure, wait)
+            AttemptEnd::Failed(failure, wait.map(Wish::AtLeast))
         }
         End::Accepted { token, .. } => {
             let progress = token.and_then(|token| accepted::progress(&token, attempt));

@@ -5,7 +5,7 @@ use std::time::Duration;
 use futures_util::future::try_join_all;
 use jiff::SignedDuration;
 use punctual_api::v1;
-use punctual_engine::{Pulse, Recorded, Report};
+use punctual_engine::{Pulse, QUIET_WORKER, Recorded, Report};
 
 use super::queues::addressed;
 use crate::app::{App, namespace};
@@ -26,6 +26,11 @@ pub(crate) async fn claim(app: &App, asked: v1::ClaimRequest) -> Result<v1::Clai
     let lease = length("lease", asked.lease.as_ref())?;
     lease.map(|lease| within("lease", lease, CLAIM_LEASE_MIN, CLAIM_LEASE_MAX)).transpose()?;
     named(&asked.worker_id)?;
+    if asked.worker_id.starts_with(QUIET_WORKER) {
+        let message =
+            format!("begins with {QUIET_WORKER:?}, which only names of other contracts' workers do");
+        return Err(Fault::field("worker_id", message));
+    }
     if asked.queue == CALLS_QUEUE {
         return Err(Fault::field("queue", format!("{CALLS_QUEUE} is worked by the server itself")));
     }

@@ -53,7 +53,11 @@ fn shown(app: &App, name: &str) -> service::DescribeNamespaceResponse {
             name: name.into(),
             id: id(name),
             state: enums::NamespaceState::Registered.into(),
-            capabilities: Some(Default::default()),
+            capabilities: Some(namespace::namespace_info::Capabilities {
+                // A worker that shuts down leaves its polls to us, so that no task is lost on its way.
+                worker_poll_complete_on_shutdown: true,
+                ..Default::default()
+            }),
             limits: Some(limits),
             supports_schedules: true,
             ..Default::default()

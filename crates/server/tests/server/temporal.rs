@@ -6,6 +6,7 @@ mod filters;
 mod refusals;
 mod runs;
 mod surroundings;
+mod activities;
 
 use prost::Message;
 use punctual_temporal_api::ScheduleAction;

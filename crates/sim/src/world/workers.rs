@@ -65,7 +65,7 @@ impl World {
         let next = match (outcome.is_failure(), stored.run.stop, decode_body(&stored.run.made.body)) {
             (true, Some(_), _) => NextStep::Close { outcome: Outcome::Cancelled },
             (true, None, Ok(body)) => {
-                body.action.after(self.now, stored.run.made.created_at, attempt, outcome, &failure)
+                body.action.after(self.now, stored.run.made.created_at, attempt, outcome, &failure, None)
             }
             (true, None, Err(error)) => {
                 return self.found("no run breaks", format!("the body of run {run}: {error}"));

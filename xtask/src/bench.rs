@@ -1,5 +1,6 @@
 //! Measurements: release builds, peers in the same run, ratios with spread.
 
+use std::path::PathBuf;
 use std::process::Command;
 
 use anyhow::Result;
@@ -8,12 +9,16 @@ use punctual_testkit::Postgres;
 
 use crate::node::node;
 use crate::run::{self, cargo, python, root};
+use crate::temporal;
 
 /// The queues that we measure beside ours.
 const QUEUES: [&str; 2] = ["pg-boss@12.35.0", "graphile-worker@0.18.0"];
 
 /// Runs one benchmark of the `bench` workspace, or one part of it.
 pub fn run(names: &[&str]) -> Result<()> {
+    if let ["temporal", ..] = names {
+        return temporal();
+    }
     let manifest = root().join("bench/Cargo.toml");
     let mut command = cargo();
     command
@@ -48,6 +53,23 @@ pub fn run(names: &[&str]) -> Result<()> {
         _ => None,
     };
     run::run(&mut command)
+}
+
+/// Both servers as programs, asked by the same client.
+fn temporal() -> Result<()> {
+    let python = python("temporal-python", &temporal::PYTHON)?;
+    run::run(cargo().args(["build", "--release", "--quiet", "-p", "punctual"]))?;
+    let target = std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root().join("target"), PathBuf::from);
+    let folder = root().join("target/bench-temporal");
+    let _ = std::fs::remove_dir_all(&folder);
+    std::fs::create_dir_all(&folder)?;
+    run::run(
+        Command::new(&python)
+            .arg(root().join("bench/temporal/compare.py"))
+            .arg(target.join("release/punctual"))
+            .arg(python.with_file_name("temporal"))
+            .arg(&folder),
+    )
 }
 
 /// Provides what pg-boss and graphile-worker need, for as long as the server is kept.

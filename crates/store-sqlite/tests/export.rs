@@ -101,10 +101,10 @@ async fn what_is_no_whole_database_of_this_release_is_refused() {
         connection.pragma_update(None, "user_version", version).expect("it is written");
     };
     version(1);
-    assert!(matches!(Export::open(&path), Err(OpenError::TooOld { found: 1, known: 2, .. })));
+    assert!(matches!(Export::open(&path), Err(OpenError::TooOld { found: 1, known: 3, .. })));
     version(99);
-    assert!(matches!(Export::open(&path), Err(OpenError::TooNew { found: 99, known: 2, .. })));
-    version(2);
+    assert!(matches!(Export::open(&path), Err(OpenError::TooNew { found: 99, known: 3, .. })));
+    version(3);
     drop(Export::open(&path).expect("it opens"));
 
     let mut bytes = std::fs::read(&path).expect("it is read");

@@ -10,6 +10,7 @@ import socket
 import subprocess
 import sys
 import uuid
+import zoneinfo
 from datetime import datetime, timedelta, timezone
 
 from google.protobuf.duration_pb2 import Duration
@@ -48,6 +49,7 @@ WINDOWS = ["2026-03-01", "2026-10-20", "2028-02-20", "2026-12-15", "2027-06-01"]
 # What a schedule may differ in on purpose: how it is found out, and what it is called.
 DIFFERENCES = {
     "never": "a schedule whose times can never come is refused here and taken there",
+    "fold": "when clocks are set back, no time is left out here; there, east of Greenwich, some of that night are",
     "retry": "what a retry policy leaves out is shown here, as by Temporal's first scheduler, and not by its second",
 }
 
@@ -197,12 +199,31 @@ def compare(ours, theirs, path=""):
     return [f"{path}: here {ours!r}, there {theirs!r}"]
 
 
-def known_part(ours, theirs, different):
-    """The name of a difference that is there on purpose, and what is left besides it."""
+def is_near_fold(time, spec):
+    """Whether clocks are set back within two hours of it."""
+    zone = zoneinfo.ZoneInfo(spec.get("timezone_name", "UTC"))
+    before, after = (datetime.fromtimestamp(time + away, zone).utcoffset() for away in (-7_200, 7_200))
+    return after < before
+
+
+def known_parts(ours, theirs, different):
+    """The names of differences that are there on purpose, and what is left besides them."""
     if "never fires" in ours.get("why", "") and theirs.get("times") == []:
-        return "never", []
-    rest = [found for found in different if not (".retry_policy." in found and found.endswith("there None"))]
-    return ("retry" if rest != different else None), rest
+        return ["never"], []
+    names, rest = [], []
+    for found in different:
+        if ".retry_policy." in found and found.endswith("there None"):
+            names.append("retry")
+        elif found.startswith(".times") and is_fold(ours, theirs):
+            names.append("fold")
+        else:
+            rest.append(found)
+    return sorted(set(names)), rest
+
+
+def is_fold(ours, theirs):
+    here, there = set(ours["times"]), set(theirs["times"])
+    return here > there and all(is_near_fold(time, ours["schedule"]["spec"]) for time in here - there)
 
 
 def free_port():
@@ -235,8 +256,8 @@ async def main(address, program, count, seed):
             ours, theirs = await asyncio.gather(
                 *(answers(client, f"random-{seed}-{number}", schedule, window) for client in (here, there))
             )
-            name, different = known_part(ours, theirs, compare(ours, theirs))
-            if name:
+            names, different = known_parts(ours, theirs, compare(ours, theirs))
+            for name in names:
                 known[name] = known.get(name, 0) + 1
             if different:
                 wrong += 1

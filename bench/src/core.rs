@@ -57,7 +57,12 @@ fn tree(target: Target) -> Result<(ScheduleTree, Timestamp, Limits)> {
     let now: Timestamp = "2026-01-01T00:00:00Z".parse()?;
     let key = ScheduleKey::new("namespace", "schedule");
     let action = Action { target, run_id_base: "run".into(), payload: Arc::from(&b""[..]) };
-    let schedule = Schedule { spec: Spec::new().cron("* * * * *"), action, policies: Policies::default() };
+    let schedule = Schedule {
+        spec: Spec::new().cron("* * * * *"),
+        action,
+        policies: Policies::default(),
+        attachment: Arc::from(&b""[..]),
+    };
     let definition =
         Definition::new(schedule, &key, &Environment::default()).map_err(|error| anyhow!("{error}"))?;
     let create = Create {

@@ -3,6 +3,6 @@
 CREATE TABLE punctual.channel (name text NOT NULL);
 INSERT INTO punctual.channel (name) VALUES ('punctual_' || replace(gen_random_uuid()::text, '-', ''));
 
--- The name is in no statement, so it is in no log and no list of what sessions do.
+-- So that the name is in no statement but LISTEN itself, and so hardly ever in a log or a list of what sessions do.
 CREATE FUNCTION punctual.tell(word text) RETURNS void LANGUAGE sql
     AS 'SELECT pg_notify(name, word) FROM punctual.channel';

@@ -29,6 +29,7 @@ use crate::limits::{
     STREAMS_MAX,
 };
 use crate::metrics::Requests;
+use crate::temporal::upstream::Upstream;
 use crate::{demo, http, traces};
 
 /// A server that is ready to serve.
@@ -114,6 +115,8 @@ impl Server {
         // What needs no thought needs no declaration: the queue that every command names when it names none.
         engine.create_queue(NAMESPACE_DEFAULT, QUEUE_DEFAULT, QueueSettings::default()).await?;
         let calls = Calls::new(&config, &address.to_string(), &engine).await?;
+        let upstream = Some(config.temporal_upstream.as_str()).filter(|url| !url.is_empty());
+        let upstream = upstream.map(Upstream::new).transpose().map_err(EngineError::Invalid)?;
         let (tell, news) = mpsc::channel(traces::NEWS_MAX);
         let app = Arc::new(App {
             node: config.node.clone(),
@@ -121,6 +124,7 @@ impl Server {
             file,
             calls,
             polls: Default::default(),
+            upstream,
             plain_runs: Some(tell).filter(|_| !config.otlp_endpoint.is_empty()),
             started_at: engine.now(),
             run_retention: config.run_retention,

@@ -19,6 +19,13 @@ pub(super) async fn check(app: &App, name: &str) -> Result<(), Refusal> {
     if name.is_empty() {
         return Err(Refusal::invalid("Namespace not set on request."));
     }
+    if let Some(upstream) = &app.upstream {
+        // A namespace that has a queue here was there when the queue was made.
+        return match app.engine.has_namespace(name).await? && name != NAMESPACE_DEFAULT {
+            true => Ok(()),
+            false => upstream.check_namespace(name).await,
+        };
+    }
     if name == NAMESPACE_DEFAULT || app.engine.has_namespace(name).await? {
         return Ok(());
     }

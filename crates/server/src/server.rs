@@ -29,7 +29,7 @@ use crate::limits::{
     STREAMS_MAX,
 };
 use crate::metrics::Requests;
-use crate::temporal::upstream::Upstream;
+use crate::temporal::upstream::{Upstream, workflows};
 use crate::{demo, http, traces};
 
 /// A server that is ready to serve.
@@ -41,6 +41,7 @@ pub struct Server {
     address: SocketAddr,
     demo: Option<JoinHandle<()>>,
     calls: JoinHandle<()>,
+    workflows: Option<JoinHandle<()>>,
     traces: Option<JoinHandle<()>>,
 }
 
@@ -141,10 +142,11 @@ impl Server {
             false => None,
         };
         let calls = calls::start(&app);
+        let workflows = app.upstream.is_some().then(|| workflows::start(&app));
         let traced = Some(config.otlp_endpoint.clone()).filter(|endpoint| !endpoint.is_empty());
         let traces = traced.map(|endpoint| traces::start(&app, endpoint, news));
         tracing::info!(%address, database = %shown(&config.database), node = %config.node, "serving");
-        Ok(Server { config, app, store, listener, address, demo, calls, traces })
+        Ok(Server { config, app, store, listener, address, demo, calls, workflows, traces })
     }
 
     /// Where it listens.
@@ -154,7 +156,7 @@ impl Server {
 
     /// Serves until `stop`, then stops: refuses new claims, ends long polls and watches, finishes requests, stops the engine.
     pub async fn run(self, stop: impl Future<Output = ()>) -> Result<(), StartError> {
-        let Server { config, app, store, listener, demo, calls, traces, .. } = self;
+        let Server { config, app, store, listener, demo, calls, workflows, traces, .. } = self;
         let connections = GracefulShutdown::new();
         tokio::select! {
             () = stop => {}
@@ -171,6 +173,9 @@ impl Server {
             let _ = tokio::time::timeout(deadline - Instant::now(), demo).await;
         }
         let _ = tokio::time::timeout(deadline - Instant::now(), calls).await;
+        if let Some(workflows) = workflows {
+            let _ = tokio::time::timeout(deadline - Instant::now(), workflows).await;
+        }
         if let Some(traces) = traces {
             let _ = tokio::time::timeout(deadline - Instant::now(), traces).await;
         }

@@ -39,6 +39,7 @@ mod wire {
     pub(super) use punctual_temporal_api::temporal::api::enums::v1 as enums;
     pub(super) use punctual_temporal_api::temporal::api::errordetails::v1 as details;
     pub(super) use punctual_temporal_api::temporal::api::failure::v1 as failure;
+    pub(super) use punctual_temporal_api::temporal::api::history::v1 as history;
     pub(super) use punctual_temporal_api::temporal::api::namespace::v1 as namespace;
     pub(super) use punctual_temporal_api::temporal::api::operatorservice::v1 as operator;
     pub(super) use punctual_temporal_api::temporal::api::replication::v1 as replication;

@@ -7,6 +7,7 @@ use super::refusal::Refusal;
 use super::wire::service;
 use super::wire::{enums, namespace, replication};
 use crate::app::{App, NAMESPACE_DEFAULT, QUEUE_DEFAULT};
+use crate::convert::action::WORKFLOWS_QUEUE;
 use crate::convert::time::length_to_wire;
 use crate::limits::PAYLOAD_BYTES_MAX;
 use tonic::Code;
@@ -20,8 +21,8 @@ pub(super) async fn check(app: &App, name: &str) -> Result<(), Refusal> {
         return Err(Refusal::invalid("Namespace not set on request."));
     }
     if let Some(upstream) = &app.upstream {
-        // A namespace that has a queue here was there when the queue was made.
-        return match app.engine.has_namespace(name).await? && name != NAMESPACE_DEFAULT {
+        // Where schedules are, it was there when they were made: they are managed while the cluster is away, too.
+        return match app.engine.has_queue(name, WORKFLOWS_QUEUE).await? {
             true => Ok(()),
             false => upstream.check_namespace(name).await,
         };

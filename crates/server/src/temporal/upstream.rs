@@ -1,6 +1,10 @@
 //! A cluster behind this server: schedules are ours, everything else is its own.
 
 mod forward;
+pub(crate) mod workflows;
+mod follow;
+mod request;
+mod ending;
 
 use std::future::Future;
 use std::sync::Arc;
@@ -12,6 +16,7 @@ use axum::routing::any;
 use hyper_util::client::legacy::Client;
 use hyper_util::client::legacy::connect::HttpConnector;
 use hyper_util::rt::{TokioExecutor, TokioTimer};
+use prost::Message;
 use tonic::Code;
 use tonic::codec::CompressionEncoding::Gzip;
 use tonic::server::NamedService;
@@ -29,6 +34,8 @@ use crate::app::App;
 use crate::limits::{
     HEADER_BYTES_MAX, KEEP_ALIVE_PAUSE, MESSAGE_BYTES_MAX, UPSTREAM_CONNECT_TIME_MAX, UPSTREAM_TIME_MAX,
 };
+
+use workflows::Followed;
 
 pub(crate) use forward::{FORWARDED, forward};
 
@@ -52,6 +59,7 @@ pub(crate) struct Upstream {
     client: Client<HttpConnector, Body>,
     /// For requests of our own.
     channel: Channel,
+    followed: Followed,
 }
 
 impl Upstream {
@@ -76,7 +84,7 @@ impl Upstream {
             .http2_keep_alive_interval(KEEP_ALIVE_PAUSE)
             .keep_alive_timeout(KEEP_ALIVE_PAUSE)
             .connect_lazy();
-        Ok(Upstream { authority, client, channel })
+        Ok(Upstream { authority, client, channel, followed: Followed::default() })
     }
 
     /// A client for requests of our own.
@@ -105,16 +113,26 @@ impl Upstream {
     }
 
     /// The answer, if it comes in time.
+    async fn shortly<M>(
+        &self,
+        answer: impl Future<Output = Result<tonic::Response<M>, tonic::Status>>,
+    ) -> Result<M, tonic::Status> {
+        match tokio::time::timeout(UPSTREAM_TIME_MAX, answer).await {
+            Ok(answer) => answer.map(tonic::Response::into_inner),
+            Err(_) => Err(tonic::Status::deadline_exceeded("no answer in time")),
+        }
+    }
+
+    /// The same in words for our clients.
     async fn patiently<M>(
         &self,
         answer: impl Future<Output = Result<tonic::Response<M>, tonic::Status>>,
     ) -> Result<M, Refusal> {
-        match tokio::time::timeout(UPSTREAM_TIME_MAX, answer).await {
-            Ok(Ok(answer)) => Ok(answer.into_inner()),
-            Ok(Err(status)) if status.code() == Code::Unavailable => Err(self.away(status.message())),
-            Ok(Err(status)) => Err(Refusal::of(&status)),
-            Err(_) => Err(self.away("no answer in time")),
-        }
+        self.shortly(answer).await.map_err(|status| match status.code() {
+            // A connection that broke is "cancelled" to its client.
+            Code::Unavailable | Code::DeadlineExceeded | Code::Cancelled => self.away(status.message()),
+            _ => Refusal::of(&status),
+        })
     }
 
     /// What clients hear while the cluster cannot be reached; they try again.
@@ -134,4 +152,11 @@ pub(super) fn router(app: &Arc<App>, router: Router, ours: WorkflowServiceServer
         let theirs = move |request: Request| async move { forward(&app, request).await };
         router.route(&format!("/{service}/{{*rpc}}"), any(theirs))
     })
+}
+
+/// The detail of a refusal, if it has one of this kind.
+fn detail<M: Message + prost::Name + Default>(status: &tonic::Status) -> Option<M> {
+    let carried = punctual_temporal_api::google::rpc::Status::decode(status.details()).ok()?;
+    let of_kind = carried.details.iter().find(|detail| detail.type_url.ends_with(&M::full_name()))?;
+    M::decode(of_kind.value.as_slice()).ok()
 }

@@ -2,6 +2,7 @@
 
 mod fake;
 mod forwarding;
+mod starts;
 
 use punctual_server::Config;
 

@@ -2,6 +2,7 @@
 
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use axum::Router;
 use axum::body::Body;
@@ -11,18 +12,62 @@ use axum::routing::post;
 use prost::Message;
 use prost_types::Any;
 use punctual_temporal_api::google::rpc;
+use punctual_temporal_api::temporal::api::common::v1::WorkflowExecution;
 use punctual_temporal_api::temporal::api::errordetails::v1::NotFoundFailure;
+use punctual_temporal_api::temporal::api::history::v1::history_event::Attributes;
+use punctual_temporal_api::temporal::api::history::v1::{History, HistoryEvent};
 use punctual_temporal_api::temporal::api::workflowservice::v1 as service;
 use service::workflow_service_server::{WorkflowService, WorkflowServiceServer};
+use tokio::sync::watch;
 use tokio::task::JoinHandle;
 use tonic::codec::CompressionEncoding::Gzip;
 use tonic::metadata::MetadataMap;
 use tonic::{Code, Request, Response, Status};
 
-#[derive(Clone, Default)]
+#[derive(Clone)]
 pub struct State {
     /// What the last request carried beside its message.
     pub metadata: Arc<Mutex<MetadataMap>>,
+    /// Workflows in the order of their starts.
+    pub workflows: Arc<watch::Sender<Vec<Workflow>>>,
+}
+
+impl Default for State {
+    fn default() -> State {
+        State { metadata: Arc::default(), workflows: Arc::new(watch::Sender::new(Vec::new())) }
+    }
+}
+
+#[derive(Clone)]
+pub struct Workflow {
+    pub request: service::StartWorkflowExecutionRequest,
+    /// How often it was asked for.
+    pub asked: usize,
+    pub run_id: String,
+    /// What it was told to do.
+    pub told: Vec<&'static str>,
+    pub end: Option<Attributes>,
+}
+
+impl State {
+    /// Waits until the workflows are as the story wants them.
+    pub async fn see(&self, wanted: impl Fn(&[Workflow]) -> bool) -> Vec<Workflow> {
+        let mut seen = self.workflows.subscribe();
+        let seen = tokio::time::timeout(Duration::from_secs(60), seen.wait_for(|list| wanted(list))).await;
+        seen.expect("the workflows never were as wanted").unwrap().clone()
+    }
+
+    /// Ends the workflow that was started at this place.
+    pub fn end(&self, place: usize, end: Attributes) {
+        self.workflows.send_modify(|list| list[place].end = Some(end));
+    }
+
+    fn tell(&self, execution: Option<WorkflowExecution>, what: &'static str) {
+        let id = execution.unwrap_or_default().workflow_id;
+        self.workflows.send_modify(|list| {
+            list.iter_mut().filter(|it| it.request.workflow_id == id).for_each(|it| it.told.push(what));
+        });
+    }
 }
 
 pub struct Fake {
@@ -33,8 +78,13 @@ pub struct Fake {
 
 impl Fake {
     pub async fn new() -> Fake {
-        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
-        let (address, state) = (listener.local_addr().unwrap(), State::default());
+        Fake::at("127.0.0.1:0".parse().unwrap(), State::default()).await
+    }
+
+    /// A cluster that knows what another one knew.
+    pub async fn at(address: SocketAddr, state: State) -> Fake {
+        let listener = tokio::net::TcpListener::bind(address).await.unwrap();
+        let address = listener.local_addr().unwrap();
         let service = WorkflowServiceServer::new(state.clone()).accept_compressed(Gzip).send_compressed(Gzip);
         let router = Router::new()
             .route_service("/temporal.api.workflowservice.v1.WorkflowService/{*rpc}", service)
@@ -85,12 +135,65 @@ impl WorkflowService for State {
         Err(Status::with_details(code, message, carried.encode_to_vec().into()))
     }
 
-    /// Answers when the client has given up.
+    /// Answers when the run has ended; never, if nobody started it.
     async fn get_workflow_execution_history(
         &self,
-        _request: Request<service::GetWorkflowExecutionHistoryRequest>,
+        request: Request<service::GetWorkflowExecutionHistoryRequest>,
     ) -> Result<Response<service::GetWorkflowExecutionHistoryResponse>, Status> {
-        std::future::pending().await
+        let run = request.into_inner().execution.unwrap_or_default().run_id;
+        let ended = |list: &[Workflow]| {
+            list.iter().find(|it| it.run_id == run || run == format!("{}-next", it.run_id))?.end.clone()
+        };
+        let mut seen = self.workflows.subscribe();
+        let attributes = seen.wait_for(|list| ended(list).is_some()).await.map(|list| ended(&list)).unwrap();
+        let event = HistoryEvent { attributes, ..Default::default() };
+        Ok(Response::new(service::GetWorkflowExecutionHistoryResponse {
+            history: Some(History { events: vec![event] }),
+            ..Default::default()
+        }))
+    }
+
+    async fn start_workflow_execution(
+        &self,
+        request: Request<service::StartWorkflowExecutionRequest>,
+    ) -> Result<Response<service::StartWorkflowExecutionResponse>, Status> {
+        let request = request.into_inner();
+        let mut answer = Err(Status::already_exists("another start has this id"));
+        self.workflows.send_modify(|list| {
+            let place = list.iter().position(|it| it.request.workflow_id == request.workflow_id);
+            let place = place.unwrap_or_else(|| {
+                let run_id = format!("run-{}", list.len());
+                let (asked, told, end) = (0, Vec::new(), None);
+                list.push(Workflow { request: request.clone(), asked, run_id, told, end });
+                list.len() - 1
+            });
+            list[place].asked += 1;
+            if list[place].request.request_id == request.request_id {
+                answer = Ok(list[place].run_id.clone());
+            }
+        });
+        let run_id = answer?;
+        Ok(Response::new(service::StartWorkflowExecutionResponse {
+            run_id,
+            started: true,
+            ..Default::default()
+        }))
+    }
+
+    async fn request_cancel_workflow_execution(
+        &self,
+        request: Request<service::RequestCancelWorkflowExecutionRequest>,
+    ) -> Result<Response<service::RequestCancelWorkflowExecutionResponse>, Status> {
+        self.tell(request.into_inner().workflow_execution, "cancel");
+        Ok(Response::new(service::RequestCancelWorkflowExecutionResponse {}))
+    }
+
+    async fn terminate_workflow_execution(
+        &self,
+        request: Request<service::TerminateWorkflowExecutionRequest>,
+    ) -> Result<Response<service::TerminateWorkflowExecutionResponse>, Status> {
+        self.tell(request.into_inner().workflow_execution, "terminate");
+        Ok(Response::new(service::TerminateWorkflowExecutionResponse {}))
     }
 
     async fn describe_namespace(

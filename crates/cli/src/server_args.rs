@@ -137,7 +137,7 @@ pub struct ServerArgs {
     #[arg(long, value_name = "N", help_heading = LIMITS)]
     watchers_max: Option<String>,
 
-    /// Forward what is not about schedules to the Temporal cluster at this URL, and start workflows there
+    /// Start workflows at this Temporal cluster, and forward the rest to it
     #[arg(long, value_name = "URL", help_heading = CALLS)]
     temporal_upstream: Option<String>,
 

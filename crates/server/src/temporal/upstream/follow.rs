@@ -219,7 +219,7 @@ async fn report(app: &App, claimed: &Claimed, end: AttemptEnd) {
         match app.engine.report(report).await {
             Ok(_) => return,
             Err(error) => {
-                tracing::warn!(run = %claimed.live.made.run, %error, "an end was not recorded; trying again")
+                tracing::warn!(run = %claimed.live.made.run, %error, "an end was not recorded; trying again");
             }
         }
         tokio::time::sleep(wait).await;

@@ -43,9 +43,12 @@ pub(super) enum Wish {
     Gone,
 }
 
+/// The attempt of each run that is followed, and where it hears of wishes.
+type Runs = BTreeMap<(Arc<str>, RunKey), (u32, watch::Sender<Wish>)>;
+
 /// The starts that this node follows.
 pub(crate) struct Followed {
-    runs: Mutex<BTreeMap<(Arc<str>, RunKey), (u32, watch::Sender<Wish>)>>,
+    runs: Mutex<Runs>,
     pub(super) polls: Semaphore,
 }
 
@@ -56,7 +59,7 @@ impl Default for Followed {
 }
 
 impl Followed {
-    fn runs(&self) -> MutexGuard<'_, BTreeMap<(Arc<str>, RunKey), (u32, watch::Sender<Wish>)>> {
+    fn runs(&self) -> MutexGuard<'_, Runs> {
         self.runs.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

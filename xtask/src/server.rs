@@ -1,13 +1,19 @@
 //! A server as people run it, for steps that look at it from outside.
 
 use std::io::{BufRead, BufReader};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
 use anyhow::{Context, Result, bail, ensure};
 
 use crate::run::{self, cargo, root};
+
+/// The server as the tests build it.
+pub fn program() -> PathBuf {
+    let target = std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root().join("target"), PathBuf::from);
+    target.join("debug/punctual")
+}
 
 /// A server on a file of its own. Ends with this value.
 pub struct Server {
@@ -23,8 +29,7 @@ impl Server {
         let _ = std::fs::remove_dir_all(folder);
         std::fs::create_dir_all(folder)?;
         let database = format!("sqlite:{}", folder.join("punctual.db").display());
-        let target = std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root().join("target"), Into::into);
-        let mut child = Command::new(target.join("debug/punctual"))
+        let mut child = Command::new(program())
             .args(["serve", "--listen", "127.0.0.1:0", "--database", &database, "--log", "json"])
             .stdout(Stdio::null())
             .stderr(Stdio::piped())

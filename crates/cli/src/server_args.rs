@@ -137,6 +137,10 @@ pub struct ServerArgs {
     #[arg(long, value_name = "N", help_heading = LIMITS)]
     watchers_max: Option<String>,
 
+    /// Start workflows at this Temporal cluster, and forward the rest to it
+    #[arg(long, value_name = "URL", help_heading = CALLS)]
+    temporal_upstream: Option<String>,
+
     /// How logs are written: text or json
     #[arg(long, value_name = "FORMAT", help_heading = LOGS)]
     log: Option<String>,
@@ -190,6 +194,7 @@ impl ServerArgs {
             allow_networks: self.allow_networks.clone(),
             callback_url: self.callback_url.clone(),
             otlp_endpoint: self.otlp_endpoint.clone(),
+            temporal_upstream: self.temporal_upstream.clone(),
             calls_max: self.calls_max.clone(),
             calls_per_target_max: self.calls_per_target_max.clone(),
             requests_max: self.requests_max.clone(),

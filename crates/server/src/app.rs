@@ -13,6 +13,7 @@ use crate::calls::Calls;
 use crate::metrics::Requests;
 use crate::status::{Fault, STOPPING, TOO_MANY_WATCHERS};
 use crate::temporal::activities::Polls;
+use crate::temporal::upstream::Upstream;
 use crate::traces::PlainNews;
 
 /// What every handler shares.
@@ -33,6 +34,8 @@ pub(crate) struct App {
     pub(crate) calls: Calls,
     /// Polls of activity workers that wait.
     pub(crate) polls: Polls,
+    /// The Temporal cluster behind this server, if there is one.
+    pub(crate) upstream: Option<Upstream>,
     /// Where handlers tell of runs without a schedule, if traces are sent.
     pub(crate) plain_runs: Option<mpsc::Sender<PlainNews>>,
     /// The file behind it, if it is one.

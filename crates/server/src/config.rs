@@ -63,6 +63,8 @@ pub struct Config {
     pub callback_url: String,
     /// Where traces go, as OTLP over plain HTTP, such as `http://127.0.0.1:4318`. Default: nowhere.
     pub otlp_endpoint: String,
+    /// A Temporal cluster behind this server, such as `http://127.0.0.1:7234`. Default: none.
+    pub temporal_upstream: String,
     /// Outside calls in flight at a time, 1 to 100,000. Default 1,000.
     pub calls_max: usize,
     /// Outside calls to one target at a time, 1 to 100,000. Default 100: one dead target delays no other.
@@ -117,6 +119,7 @@ pub struct Flags {
     pub allow_networks: Option<String>,
     pub callback_url: Option<String>,
     pub otlp_endpoint: Option<String>,
+    pub temporal_upstream: Option<String>,
     pub calls_max: Option<String>,
     pub calls_per_target_max: Option<String>,
     pub requests_max: Option<String>,
@@ -300,6 +303,7 @@ impl Default for Config {
             allow_networks: Networks::default(),
             callback_url: String::new(),
             otlp_endpoint: String::new(),
+            temporal_upstream: String::new(),
             calls_max: 1_000,
             calls_per_target_max: 100,
             requests_max: engine.requests_max,

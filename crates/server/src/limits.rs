@@ -70,3 +70,9 @@ pub const BODY_TIME_MAX: Duration = Duration::from_secs(60);
 
 /// How often a silent HTTP/2 connection or event stream is asked whether it lives.
 pub const KEEP_ALIVE_PAUSE: Duration = Duration::from_secs(20);
+
+/// How long a connection to a Temporal cluster behind this server may take.
+pub const UPSTREAM_CONNECT_TIME_MAX: Duration = Duration::from_secs(5);
+
+/// How long a short request of our own to it may take.
+pub const UPSTREAM_TIME_MAX: Duration = Duration::from_secs(10);

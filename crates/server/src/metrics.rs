@@ -11,6 +11,7 @@ use crate::app::App;
 use crate::limits::METRIC_QUEUES_MAX;
 use crate::logs;
 use crate::status::code_word;
+use crate::temporal::upstream::FORWARDED;
 
 /// How a request came.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -44,6 +45,7 @@ impl Default for Requests {
     fn default() -> Requests {
         let own = ROUTES.iter().map(|route| route.rpc);
         let mut rpcs: Vec<&str> = own.chain(crate::temporal::RPCS.iter().copied()).collect();
+        rpcs.push(FORWARDED);
         rpcs.sort_unstable();
         rpcs.dedup();
         let counts = (0..2 * rpcs.len() * CODES).map(|_| AtomicU64::new(0)).collect();

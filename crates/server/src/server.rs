@@ -29,6 +29,7 @@ use crate::limits::{
     STREAMS_MAX,
 };
 use crate::metrics::Requests;
+use crate::temporal::upstream::{Upstream, workflows};
 use crate::{demo, http, traces};
 
 /// A server that is ready to serve.
@@ -40,6 +41,7 @@ pub struct Server {
     address: SocketAddr,
     demo: Option<JoinHandle<()>>,
     calls: JoinHandle<()>,
+    workflows: Option<JoinHandle<()>>,
     traces: Option<JoinHandle<()>>,
 }
 
@@ -114,6 +116,8 @@ impl Server {
         // What needs no thought needs no declaration: the queue that every command names when it names none.
         engine.create_queue(NAMESPACE_DEFAULT, QUEUE_DEFAULT, QueueSettings::default()).await?;
         let calls = Calls::new(&config, &address.to_string(), &engine).await?;
+        let upstream = Some(config.temporal_upstream.as_str()).filter(|url| !url.is_empty());
+        let upstream = upstream.map(Upstream::new).transpose().map_err(EngineError::Invalid)?;
         let (tell, news) = mpsc::channel(traces::NEWS_MAX);
         let app = Arc::new(App {
             node: config.node.clone(),
@@ -121,6 +125,7 @@ impl Server {
             file,
             calls,
             polls: Default::default(),
+            upstream,
             plain_runs: Some(tell).filter(|_| !config.otlp_endpoint.is_empty()),
             started_at: engine.now(),
             run_retention: config.run_retention,
@@ -137,10 +142,11 @@ impl Server {
             false => None,
         };
         let calls = calls::start(&app);
+        let workflows = app.upstream.is_some().then(|| workflows::start(&app));
         let traced = Some(config.otlp_endpoint.clone()).filter(|endpoint| !endpoint.is_empty());
         let traces = traced.map(|endpoint| traces::start(&app, endpoint, news));
         tracing::info!(%address, database = %shown(&config.database), node = %config.node, "serving");
-        Ok(Server { config, app, store, listener, address, demo, calls, traces })
+        Ok(Server { config, app, store, listener, address, demo, calls, workflows, traces })
     }
 
     /// Where it listens.
@@ -150,7 +156,7 @@ impl Server {
 
     /// Serves until `stop`, then stops: refuses new claims, ends long polls and watches, finishes requests, stops the engine.
     pub async fn run(self, stop: impl Future<Output = ()>) -> Result<(), StartError> {
-        let Server { config, app, store, listener, demo, calls, traces, .. } = self;
+        let Server { config, app, store, listener, demo, calls, workflows, traces, .. } = self;
         let connections = GracefulShutdown::new();
         tokio::select! {
             () = stop => {}
@@ -167,6 +173,9 @@ impl Server {
             let _ = tokio::time::timeout(deadline - Instant::now(), demo).await;
         }
         let _ = tokio::time::timeout(deadline - Instant::now(), calls).await;
+        if let Some(workflows) = workflows {
+            let _ = tokio::time::timeout(deadline - Instant::now(), workflows).await;
+        }
         if let Some(traces) = traces {
             let _ = tokio::time::timeout(deadline - Instant::now(), traces).await;
         }

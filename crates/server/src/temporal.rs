@@ -18,6 +18,7 @@ mod namespaces;
 mod system;
 mod operator;
 pub(crate) mod activities;
+pub(crate) mod upstream;
 mod refusal;
 
 use std::sync::Arc;
@@ -38,6 +39,7 @@ mod wire {
     pub(super) use punctual_temporal_api::temporal::api::enums::v1 as enums;
     pub(super) use punctual_temporal_api::temporal::api::errordetails::v1 as details;
     pub(super) use punctual_temporal_api::temporal::api::failure::v1 as failure;
+    pub(super) use punctual_temporal_api::temporal::api::history::v1 as history;
     pub(super) use punctual_temporal_api::temporal::api::namespace::v1 as namespace;
     pub(super) use punctual_temporal_api::temporal::api::operatorservice::v1 as operator;
     pub(super) use punctual_temporal_api::temporal::api::replication::v1 as replication;
@@ -148,16 +150,24 @@ rpcs! {
 /// Temporal's services as routes. Its clients compress every request, so that each service must read that.
 pub(crate) fn router(app: &Arc<App>, router: Router) -> Router {
     let services = Temporal(app.clone());
-    macro_rules! add {
-        ($router:expr, $server:ty) => {{
-            let server = <$server>::new(services.clone())
+    macro_rules! made {
+        ($server:ty) => {
+            <$server>::new(services.clone())
                 .send_compressed(Gzip)
                 .accept_compressed(Gzip)
                 .max_decoding_message_size(MESSAGE_BYTES_MAX)
-                .max_encoding_message_size(MESSAGE_BYTES_MAX);
+                .max_encoding_message_size(MESSAGE_BYTES_MAX)
+        };
+    }
+    macro_rules! add {
+        ($router:expr, $server:ty) => {{
             let path = format!("/{}/{{*rpc}}", <$server as NamedService>::NAME);
-            $router.route_service(&path, server)
+            $router.route_service(&path, made!($server))
         }};
+    }
+    if app.upstream.is_some() {
+        let ours = made!(wire::service::workflow_service_server::WorkflowServiceServer<Temporal>);
+        return upstream::router(app, router, ours);
     }
     let router = activities::unserved(router);
     let router = add!(router, wire::service::workflow_service_server::WorkflowServiceServer<Temporal>);

@@ -126,6 +126,9 @@ settings! {
     otlp_endpoint: "a URL such as http://127.0.0.1:4318, or nothing",
         "Where traces go, one for each run: an OpenTelemetry collector that takes OTLP over plain HTTP.",
         read_plain_url, Clone::clone;
+    temporal_upstream: "a URL such as http://127.0.0.1:7234, or nothing",
+        "A Temporal cluster behind this server, over plain HTTP/2. Schedules are kept here and start workflows there; every other request of Temporal's clients and workers is forwarded.",
+        read_upstream, Clone::clone;
     calls_max: "a number from 1 to 100000",
         "Outside calls in flight at a time, so that memory is bounded.",
         |text: &str| read_number(text, 1, 100_000), ToString::to_string;
@@ -273,6 +276,16 @@ fn read_url(text: &str) -> Option<String> {
 
 fn read_plain_url(text: &str) -> Option<String> {
     read_url(text).filter(|url| !url.starts_with("https://"))
+}
+
+/// A URL with a host and nothing behind it: paths are those of the requests that are forwarded.
+fn read_upstream(text: &str) -> Option<String> {
+    let url = read_plain_url(text)?;
+    let bare = |url: &str| {
+        let uri: Option<axum::http::Uri> = url.parse().ok();
+        uri.is_some_and(|uri| uri.authority().is_some() && uri.path() == "/" && uri.query().is_none())
+    };
+    (url.is_empty() || bare(&url)).then_some(url)
 }
 
 fn read_number(text: &str, least: usize, most: usize) -> Option<usize> {

@@ -17,6 +17,14 @@ use crate::status::Fault;
 /// The queue of calls that the server makes itself; every namespace has its own.
 pub(crate) const CALLS_QUEUE: &str = "punctual.calls";
 
+/// The queue of starts at a Temporal cluster behind this server; every namespace has its own.
+pub(crate) const WORKFLOWS_QUEUE: &str = "punctual.workflows";
+
+/// Whether the server works a queue itself.
+pub(crate) fn is_served_here(queue: &str) -> bool {
+    queue == CALLS_QUEUE || queue == WORKFLOWS_QUEUE
+}
+
 /// How long a call may take to end by its callback, if nobody says otherwise.
 const CALLBACK_TIME: SignedDuration = SignedDuration::from_hours(24);
 
@@ -38,10 +46,10 @@ fn on_queue(wire: v1::QueueAction) -> Result<RunAction, Fault> {
     if wire.queue.is_empty() {
         return Err(Fault::field("queue", "is empty, expected the name of a declared queue"));
     }
-    if wire.queue == CALLS_QUEUE {
+    if is_served_here(&wire.queue) {
         return Err(Fault::field(
             "queue",
-            format!("{CALLS_QUEUE} is for calls that the server makes itself"),
+            format!("{} is for calls that the server makes itself", wire.queue),
         ));
     }
     if wire.handler.is_empty() {

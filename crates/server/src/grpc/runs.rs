@@ -6,7 +6,7 @@ use punctual_engine::RunSearch;
 
 use super::queues::addressed;
 use crate::app::{App, namespace};
-use crate::convert::action::CALLS_QUEUE;
+use crate::convert::action::is_served_here;
 use crate::convert::page::{self, List};
 use crate::convert::queue::order;
 use crate::convert::run::{described, filter, listed, log_lines, run_key};
@@ -43,8 +43,8 @@ pub(crate) async fn describe(
 }
 
 pub(crate) async fn enqueue(app: &App, asked: v1::EnqueueRequest) -> Result<v1::EnqueueResponse, Fault> {
-    if asked.queue == CALLS_QUEUE {
-        return Err(Fault::field("queue", format!("{CALLS_QUEUE} is for calls of schedules")));
+    if is_served_here(&asked.queue) {
+        return Err(Fault::field("queue", format!("{} is for calls of schedules", asked.queue)));
     }
     let now = app.engine.now();
     let orders = asked

@@ -9,7 +9,7 @@ use punctual_engine::{Pulse, QUIET_WORKER, Recorded, Report};
 
 use super::queues::addressed;
 use crate::app::{App, namespace};
-use crate::convert::action::CALLS_QUEUE;
+use crate::convert::action::is_served_here;
 use crate::convert::payload;
 use crate::convert::run::{claimed, directive, end, log_text, report, run_key};
 use crate::convert::time::length;
@@ -31,8 +31,8 @@ pub(crate) async fn claim(app: &App, asked: v1::ClaimRequest) -> Result<v1::Clai
             format!("begins with {QUIET_WORKER:?}, which only names of other contracts' workers do");
         return Err(Fault::field("worker_id", message));
     }
-    if asked.queue == CALLS_QUEUE {
-        return Err(Fault::field("queue", format!("{CALLS_QUEUE} is worked by the server itself")));
+    if is_served_here(&asked.queue) {
+        return Err(Fault::field("queue", format!("{} is worked by the server itself", asked.queue)));
     }
     if app.is_stopping() {
         return Err(Fault::new(&STOPPING, "the server is stopping and hands out no more runs"));

@@ -2,9 +2,9 @@
 
 use axum::Router;
 use axum::body::Body;
-use axum::extract::RawPathParams;
 use axum::extract::rejection::RawPathParamsRejection;
-use axum::http::{HeaderMap, Method, Uri, header};
+use axum::extract::{RawPathParams, Request};
+use axum::http::{Method, Uri, header};
 use axum::response::{Html, IntoResponse, Response};
 use axum::routing::{MethodFilter, get, on, post};
 use punctual_api::openapi;
@@ -12,6 +12,7 @@ use punctual_api::routes::{Method as Verb, ROUTES, Route};
 
 use super::{Asked, Shared, answered, callbacks, guard, sse};
 use crate::status::{Fault, MALFORMED, METHOD_NOT_ALLOWED, UNKNOWN_PATH, found};
+use crate::temporal::upstream;
 use crate::{grpc, health, metrics};
 
 /// Everything on the one port.
@@ -25,9 +26,10 @@ pub(crate) fn router(app: &Shared) -> Router {
         };
         router = router.route(route.path, on(filter(route.method), handler));
     }
+    let fallback = app.clone();
     pages(router, app)
         .method_not_allowed_fallback(not_allowed)
-        .fallback(unknown)
+        .fallback(move |request: Request| async move { unknown(&fallback, request).await })
         .layer(axum::middleware::from_fn(guard::check))
 }
 
@@ -101,10 +103,14 @@ fn fits(pattern: &str, path: &str) -> bool {
         && pattern.iter().zip(&path).all(|(part, found)| part.starts_with('{') || part == found)
 }
 
-async fn unknown(uri: Uri, headers: HeaderMap) -> Response {
-    let kind = headers.get(header::CONTENT_TYPE).and_then(|kind| kind.to_str().ok());
-    let message = format!("there is nothing at {}; /openapi.json lists all paths", found(uri.path()));
+async fn unknown(app: &Shared, request: Request) -> Response {
+    let kind = request.headers().get(header::CONTENT_TYPE).and_then(|kind| kind.to_str().ok());
+    let message =
+        format!("there is nothing at {}; /openapi.json lists all paths", found(request.uri().path()));
     if kind.is_some_and(|kind| kind.starts_with("application/grpc")) {
+        if app.upstream.is_some() {
+            return upstream::forward(app, request).await;
+        }
         return tonic::Status::unimplemented(message).into_http::<Body>();
     }
     Fault::new(&UNKNOWN_PATH, message).into_response()

@@ -12,7 +12,7 @@ use super::refusal::Refusal;
 use super::wire::common::{Payloads, WorkflowType};
 use super::wire::workflow::NewWorkflowExecutionInfo;
 use super::wire::{common, enums, taskqueue};
-use crate::convert::action::CALLS_QUEUE;
+use crate::convert::action::{WORKFLOWS_QUEUE, is_served_here};
 use crate::convert::time::{length, length_to_wire};
 use crate::limits::PAYLOAD_BYTES_MAX;
 
@@ -41,6 +41,23 @@ pub(super) struct Started {
     pub(super) kept: Vec<u8>,
     /// Attributes of each workflow, to be checked.
     pub(super) search_attributes: Option<common::SearchAttributes>,
+}
+
+impl Started {
+    /// The same where there is a cluster behind this server: the run is its start there, which carries the whole action.
+    pub(super) fn at(mut self, has_upstream: bool) -> Started {
+        if has_upstream {
+            self.action = RunAction {
+                queue: WORKFLOWS_QUEUE.into(),
+                // What the action says of these is for the cluster. A start is tried until the cluster has it.
+                retry: RetryPolicy { attempts_max: u32::MAX, ..RetryPolicy::default() },
+                timeouts: Timeouts::default(),
+                call: Some(self.kept.as_slice().into()),
+                ..self.action
+            };
+        }
+        self
+    }
 }
 
 /// Reads an action. The only kind that Temporal has is the start of a workflow.
@@ -88,9 +105,9 @@ fn run_action(info: &NewWorkflowExecutionInfo) -> Result<RunAction, Refusal> {
     if queue.is_empty() {
         return Err(Refusal::invalid("task queue is not set on request"));
     }
-    if queue == CALLS_QUEUE {
+    if is_served_here(queue) {
         return Err(Refusal::invalid(format!(
-            "task queue {CALLS_QUEUE} is for calls that the server makes itself"
+            "task queue {queue} is for calls that the server makes itself"
         )));
     }
     if !info.cron_schedule.is_empty() {
@@ -218,8 +235,10 @@ pub(super) fn shown(action: &RunAction, run_id_base: &str, kept: &[u8]) -> Sched
         Some(came)
     });
     let same = |came: &ScheduleAction| {
-        from_wire(Some(came.clone()))
-            .is_ok_and(|read| is_same(&read.action, action) && *read.run_id_base == *run_id_base)
+        from_wire(Some(came.clone())).is_ok_and(|read| {
+            let read = read.at(*action.queue == *WORKFLOWS_QUEUE);
+            is_same(&read.action, action) && *read.run_id_base == *run_id_base
+        })
     };
     came.filter(same).unwrap_or_else(|| {
         ScheduleAction::start_workflow(&NewWorkflowExecutionInfo {
@@ -258,6 +277,7 @@ fn retry_shown(retry: &RetryPolicy) -> common::RetryPolicy {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::convert::action::CALLS_QUEUE;
 
     fn info() -> NewWorkflowExecutionInfo {
         NewWorkflowExecutionInfo {

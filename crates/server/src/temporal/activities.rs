@@ -6,7 +6,7 @@ mod task;
 mod token;
 mod heartbeat;
 mod report;
-mod failure;
+pub(super) mod failure;
 
 use axum::Router;
 use axum::body::Body;

@@ -94,7 +94,10 @@ async fn load(app: &App, namespace: &str) -> Result<(Types, u64), Refusal> {
 
 /// The types of a namespace's attributes.
 pub(super) async fn types(app: &App, namespace: &str) -> Result<Types, Refusal> {
-    Ok(load(app, namespace).await?.0)
+    match &app.upstream {
+        Some(upstream) => upstream.types(namespace).await,
+        None => Ok(load(app, namespace).await?.0),
+    }
 }
 
 /// Changes the types; the change is done anew if somebody else was faster.

@@ -9,6 +9,7 @@ use super::kept::Kept;
 use super::query::{Facts, Value};
 use super::wire::{common, enums, schedule as wire};
 use super::{action, policies, spec};
+use crate::convert::action::WORKFLOWS_QUEUE;
 use crate::convert::time::to_wire;
 
 /// Runs, and times, that a list shows; describe shows as many as a schedule remembers.
@@ -84,7 +85,10 @@ impl<'a> Shown<'a> {
 
     fn execution(&self, start: &BufferedStart) -> common::WorkflowExecution {
         let runs = &self.described.runs;
-        let run = runs.iter().find(|(id, _)| *id == start.id).map(|(_, run)| run.to_string());
+        let action = decode_action(&asked(self.described).action.payload);
+        // The cluster behind this server has numbers of its own; the id alone means the latest run of its workflow.
+        let is_theirs = action.is_ok_and(|action| *action.queue == *WORKFLOWS_QUEUE);
+        let run = runs.iter().find(|(id, _)| *id == start.id && !is_theirs).map(|(_, run)| run.to_string());
         let workflow_id = start.id.run_id(&asked(self.described).action.run_id_base);
         common::WorkflowExecution { workflow_id, run_id: run.unwrap_or_default() }
     }

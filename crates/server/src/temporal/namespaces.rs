@@ -7,6 +7,7 @@ use super::refusal::Refusal;
 use super::wire::service;
 use super::wire::{enums, namespace, replication};
 use crate::app::{App, NAMESPACE_DEFAULT, QUEUE_DEFAULT};
+use crate::convert::action::WORKFLOWS_QUEUE;
 use crate::convert::time::length_to_wire;
 use crate::limits::PAYLOAD_BYTES_MAX;
 use tonic::Code;
@@ -18,6 +19,13 @@ pub(super) const CLUSTER: &str = "active";
 pub(super) async fn check(app: &App, name: &str) -> Result<(), Refusal> {
     if name.is_empty() {
         return Err(Refusal::invalid("Namespace not set on request."));
+    }
+    if let Some(upstream) = &app.upstream {
+        // Where schedules are, it was there when they were made: they are managed while the cluster is away, too.
+        return match app.engine.has_queue(name, WORKFLOWS_QUEUE).await? {
+            true => Ok(()),
+            false => upstream.check_namespace(name).await,
+        };
     }
     if name == NAMESPACE_DEFAULT || app.engine.has_namespace(name).await? {
         return Ok(());

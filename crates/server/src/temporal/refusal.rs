@@ -49,6 +49,14 @@ impl Refusal {
         Refusal::new(Code::AlreadyExists, message).with(&detail)
     }
 
+    /// What a cluster behind this server said, with its first detail.
+    pub(super) fn of(status: &Status) -> Refusal {
+        let carried =
+            punctual_temporal_api::google::rpc::Status::decode(status.details()).unwrap_or_default();
+        let detail = carried.details.into_iter().next();
+        Refusal { code: status.code(), message: status.message().to_owned(), detail }
+    }
+
     pub(super) fn stale_token() -> Refusal {
         Refusal::new(Code::FailedPrecondition, "mismatched conflict token")
     }

@@ -76,7 +76,7 @@ pub(super) async fn create(
     check_request(&asked.request_id)?;
     let schedule = asked.schedule.unwrap_or_default();
     let spec = spec::from_wire(schedule.spec.unwrap_or_default())?;
-    let started = action::from_wire(schedule.action)?;
+    let started = action::from_wire(schedule.action)?.at(app.upstream.is_some());
     attributes::checked(app, &key.namespace, started.search_attributes).await?;
     let given = schedule.policies.unwrap_or_default();
     let state = schedule.state.unwrap_or_default();
@@ -203,7 +203,7 @@ pub(super) async fn update(
     let started = match calls {
         // A call that the server makes itself has no other words in this contract; it stays what it is.
         true => None,
-        false => Some(action::from_wire(schedule.action)?),
+        false => Some(action::from_wire(schedule.action)?.at(app.upstream.is_some())),
     };
     if let Some(started) = &started {
         attributes::checked(app, &key.namespace, started.search_attributes.clone()).await?;

@@ -7,6 +7,7 @@ mod refusals;
 mod runs;
 mod surroundings;
 mod activities;
+mod upstream;
 
 use prost::Message;
 use punctual_temporal_api::ScheduleAction;

@@ -21,7 +21,7 @@ const MESSAGE_BYTES_MAX: usize = 4_096;
 const KIND_BYTES_MAX: usize = 200;
 
 /// What is kept of a failure, and how long the worker wishes to wait before the next attempt.
-pub(super) fn read(mut failure: Failure) -> (RunFailure, Option<Wish>) {
+pub(in crate::temporal) fn read(mut failure: Failure) -> (RunFailure, Option<Wish>) {
     let message = words(&failure);
     let encoded = failure.encoded_attributes.take();
     let Kind { word, retryable, details, wish } = kind(failure.failure_info.take());

@@ -1,0 +1,186 @@
+"""Punctual in front of a real Temporal server: schedules here, workflows there, one address for client and worker.
+
+Punctual is killed and the Temporal server is started again in between. At the end the workflow ids that the Temporal server
+knows are compared with the times that the schedules had: none is missing, none is there twice, and none overlaps that must not.
+
+Usage: upstream.py <punctual> <temporal>
+"""
+
+import asyncio
+import socket
+import subprocess
+import sys
+import tempfile
+from datetime import datetime, timedelta, timezone
+from pathlib import Path
+
+from temporalio import workflow
+from temporalio.client import (
+    Client,
+    Schedule,
+    ScheduleActionStartWorkflow,
+    ScheduleIntervalSpec,
+    ScheduleOverlapPolicy,
+    SchedulePolicy,
+    ScheduleSpec,
+    WorkflowExecutionStatus,
+)
+from temporalio.worker import UnsandboxedWorkflowRunner, Worker
+
+
+@workflow.defn
+class Quick:
+    @workflow.run
+    async def run(self) -> int:
+        if workflow.has_last_completion_result():
+            return workflow.get_last_completion_result(type_hint=int) + 1
+        return 1
+
+
+@workflow.defn
+class Slow:
+    @workflow.run
+    async def run(self) -> str:
+        await asyncio.sleep(3)
+        return "rested"
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
+
+
+class Program:
+    """A program that can be killed and started again."""
+
+    def __init__(self, *command: str):
+        self.command = command
+        self.start()
+
+    def start(self) -> None:
+        self.process = subprocess.Popen(self.command, stdout=subprocess.DEVNULL)
+
+    def stop(self, kill: bool) -> None:
+        self.process.kill() if kill else self.process.terminate()
+        self.process.wait(timeout=60)
+
+
+async def connect(address: str) -> Client:
+    for _ in range(300):
+        try:
+            client = await Client.connect(address)
+            await client.count_workflows()
+            return client
+        except Exception:  # Not up yet: asked again until the time is over.
+            await asyncio.sleep(0.2)
+    raise SystemExit(f"{address} does not answer")
+
+
+OVERLAPS = {
+    "all": (Quick, ScheduleOverlapPolicy.ALLOW_ALL),
+    "skip": (Slow, ScheduleOverlapPolicy.SKIP),
+    "buffer": (Slow, ScheduleOverlapPolicy.BUFFER_ONE),
+    "cancel": (Slow, ScheduleOverlapPolicy.CANCEL_OTHER),
+    "terminate": (Slow, ScheduleOverlapPolicy.TERMINATE_OTHER),
+}
+
+
+async def create(client: Client) -> None:
+    for name, (kind, overlap) in OVERLAPS.items():
+        every = timedelta(seconds=1 if name in ("all", "skip", "buffer") else 2)
+        await client.create_schedule(
+            name,
+            Schedule(
+                action=ScheduleActionStartWorkflow(kind.run, id=f"{name}-work", task_queue="work"),
+                spec=ScheduleSpec(intervals=[ScheduleIntervalSpec(every=every)]),
+                policy=SchedulePolicy(overlap=overlap),
+            ),
+        )
+
+
+async def grows(client: Client, name: str, by: int) -> None:
+    """Waits until the schedule has started so many workflows more."""
+    query = f"TemporalScheduledById = '{name}'"
+    target = (await client.count_workflows(query)).count + by
+    for _ in range(600):
+        if (await client.count_workflows(query)).count >= target:
+            return
+        await asyncio.sleep(0.2)
+    raise SystemExit(f"schedule {name} stands still")
+
+
+async def settle(client: Client) -> None:
+    """Pauses all schedules, and waits until nothing runs and nothing waits."""
+    for name in OVERLAPS:
+        await client.get_schedule_handle(name).pause()
+    for _ in range(600):
+        infos = [(await client.get_schedule_handle(name).describe()).info for name in OVERLAPS]
+        running = await client.count_workflows("ExecutionStatus = 'Running'")
+        if running.count == 0 and not any(info.running_actions for info in infos):
+            return
+        await asyncio.sleep(0.2)
+    raise SystemExit("workflows do not end")
+
+
+async def compare(client: Client) -> None:
+    for name in OVERLAPS:
+        found = [item async for item in client.list_workflows(f"TemporalScheduledById = '{name}'")]
+        ids = [item.id for item in found]
+        assert len(ids) == len(set(ids)), f"{name}: started twice: {sorted(ids)}"
+        told = (await client.get_schedule_handle(name).describe()).info.num_actions
+        assert told == len(ids), f"{name}: {told} starts here, {len(ids)} there"
+        if name == "all":
+            times = sorted(datetime.fromisoformat(id.removeprefix("all-work-").replace("Z", "+00:00")) for id in ids)
+            gaps = [b for a, b in zip(times, times[1:]) if b - a != timedelta(seconds=1)]
+            assert not gaps, f"lost before {gaps}"
+            assert all(item.status == WorkflowExecutionStatus.COMPLETED for item in found)
+            late = datetime.now(timezone.utc) - times[-1]
+            print(f"all: {len(ids)} workflows, each second has one, the last {late.total_seconds():.0f} s ago")
+            continue
+        found.sort(key=lambda item: item.start_time)
+        # A terminated run makes room before its workflow has heard of it.
+        slack = timedelta(seconds=2 if name == "terminate" else 0)
+        for one, other in zip(found, found[1:]):
+            assert one.close_time <= other.start_time + slack, f"{name}: {one.id} and {other.id} overlap"
+        statuses = {item.status.name for item in found}
+        wanted = {"cancel": "CANCELED", "terminate": "TERMINATED"}.get(name, "COMPLETED")
+        assert wanted in statuses and len(found) > 2, f"{name}: {statuses} of {len(found)}"
+        print(f"{name}: {len(found)} workflows, one at a time, {', '.join(sorted(statuses))}")
+
+
+async def main(punctual: str, temporal: str) -> None:
+    front, behind = free_port(), free_port()
+    with tempfile.TemporaryDirectory() as folder:
+        upstream = Program(
+            temporal, "server", "start-dev", "--headless", "--ip", "127.0.0.1", "--port", str(behind),
+            "--db-filename", str(Path(folder, "temporal.db")), "--log-level", "never",
+        )
+        server = Program(
+            punctual, "serve", "--listen", f"127.0.0.1:{front}", "--database", f"sqlite:{folder}/punctual.db",
+            "--temporal-upstream", f"http://127.0.0.1:{behind}", "--worker-lease", "3s", "--log-filter", "error",
+        )
+        try:
+            client = await connect(f"127.0.0.1:{front}")
+            work = dict(task_queue="work", workflows=[Quick, Slow], workflow_runner=UnsandboxedWorkflowRunner())
+            async with Worker(client, **work):
+                await create(client)
+                await grows(client, "all", 5)
+                server.stop(kill=True)
+                server.start()
+                await connect(f"127.0.0.1:{front}")
+                await grows(client, "all", 5)
+                upstream.stop(kill=False)
+                upstream.start()
+                await connect(f"127.0.0.1:{front}")
+                await grows(client, "all", 5)
+                await grows(client, "skip", 2)
+                await settle(client)
+                await compare(client)
+        finally:
+            server.stop(kill=True)
+            upstream.stop(kill=True)
+
+
+if __name__ == "__main__":
+    asyncio.run(main(*sys.argv[1:]))

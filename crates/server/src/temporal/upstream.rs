@@ -1,0 +1,162 @@
+//! A cluster behind this server: schedules are ours, everything else is its own.
+
+mod forward;
+pub(crate) mod workflows;
+mod follow;
+mod request;
+mod ending;
+
+use std::future::Future;
+use std::sync::Arc;
+
+use axum::Router;
+use axum::body::Body;
+use axum::extract::Request;
+use axum::routing::any;
+use hyper_util::client::legacy::Client;
+use hyper_util::client::legacy::connect::HttpConnector;
+use hyper_util::rt::{TokioExecutor, TokioTimer};
+use prost::Message;
+use tonic::Code;
+use tonic::codec::CompressionEncoding::Gzip;
+use tonic::server::NamedService;
+use tonic::transport::{Channel, Endpoint};
+
+use super::Temporal;
+use super::attributes::{Kind, Types};
+use super::refusal::Refusal;
+use super::wire::operator;
+use super::wire::operator::operator_service_client::OperatorServiceClient;
+use super::wire::service;
+use super::wire::service::workflow_service_client::WorkflowServiceClient;
+use super::wire::service::workflow_service_server::WorkflowServiceServer;
+use crate::app::App;
+use crate::limits::{
+    HEADER_BYTES_MAX, KEEP_ALIVE_PAUSE, MESSAGE_BYTES_MAX, UPSTREAM_CONNECT_TIME_MAX, UPSTREAM_TIME_MAX,
+};
+
+use workflows::Followed;
+
+pub(crate) use forward::{FORWARDED, forward};
+
+/// The methods that stay here; every other one belongs to the cluster.
+const OURS: [&str; 8] = [
+    "CreateSchedule",
+    "DescribeSchedule",
+    "UpdateSchedule",
+    "PatchSchedule",
+    "ListScheduleMatchingTimes",
+    "DeleteSchedule",
+    "ListSchedules",
+    "CountSchedules",
+];
+
+/// The cluster behind this server.
+pub(crate) struct Upstream {
+    /// Host and port.
+    authority: String,
+    /// For requests that are forwarded as they are.
+    client: Client<HttpConnector, Body>,
+    /// For requests of our own.
+    channel: Channel,
+    followed: Followed,
+}
+
+impl Upstream {
+    /// The cluster at this URL, such as `http://127.0.0.1:7233`. Nothing is connected before it is needed.
+    pub(crate) fn new(url: &str) -> Result<Upstream, String> {
+        let uri: axum::http::Uri = url.parse().map_err(|error| format!("temporal_upstream: {error}"))?;
+        let authority = uri.authority().ok_or("temporal_upstream has no host and port")?.to_string();
+        let mut connector = HttpConnector::new();
+        connector.set_nodelay(true);
+        connector.set_connect_timeout(Some(UPSTREAM_CONNECT_TIME_MAX));
+        let client = Client::builder(TokioExecutor::new())
+            .timer(TokioTimer::new())
+            .http2_only(true)
+            .http2_keep_alive_interval(KEEP_ALIVE_PAUSE)
+            .http2_keep_alive_timeout(KEEP_ALIVE_PAUSE)
+            .http2_max_header_list_size(HEADER_BYTES_MAX as u32)
+            .build(connector);
+        let endpoint =
+            Endpoint::from_shared(format!("http://{authority}")).map_err(|error| error.to_string())?;
+        let channel = endpoint
+            .connect_timeout(UPSTREAM_CONNECT_TIME_MAX)
+            .http2_keep_alive_interval(KEEP_ALIVE_PAUSE)
+            .keep_alive_timeout(KEEP_ALIVE_PAUSE)
+            .connect_lazy();
+        Ok(Upstream { authority, client, channel, followed: Followed::default() })
+    }
+
+    /// A client for requests of our own.
+    pub(super) fn service(&self) -> WorkflowServiceClient<Channel> {
+        WorkflowServiceClient::new(self.channel.clone())
+            .send_compressed(Gzip)
+            .accept_compressed(Gzip)
+            .max_decoding_message_size(MESSAGE_BYTES_MAX)
+            .max_encoding_message_size(MESSAGE_BYTES_MAX)
+    }
+
+    /// Whether a namespace exists there.
+    pub(super) async fn check_namespace(&self, name: &str) -> Result<(), Refusal> {
+        let asked = service::DescribeNamespaceRequest { namespace: name.into(), ..Default::default() };
+        let mut client = self.service();
+        self.patiently(client.describe_namespace(asked)).await.map(drop)
+    }
+
+    /// The types of a namespace's own search attributes there.
+    pub(super) async fn types(&self, namespace: &str) -> Result<Types, Refusal> {
+        let mut client = OperatorServiceClient::new(self.channel.clone()).accept_compressed(Gzip);
+        let asked = operator::ListSearchAttributesRequest { namespace: namespace.into() };
+        let found = self.patiently(client.list_search_attributes(asked)).await?;
+        let types = found.custom_attributes.into_iter();
+        Ok(types.filter_map(|(name, kind)| Some((name, Kind::try_from(kind).ok()?))).collect())
+    }
+
+    /// The answer, if it comes in time.
+    async fn shortly<M>(
+        &self,
+        answer: impl Future<Output = Result<tonic::Response<M>, tonic::Status>>,
+    ) -> Result<M, tonic::Status> {
+        match tokio::time::timeout(UPSTREAM_TIME_MAX, answer).await {
+            Ok(answer) => answer.map(tonic::Response::into_inner),
+            Err(_) => Err(tonic::Status::deadline_exceeded("no answer in time")),
+        }
+    }
+
+    /// The same in words for our clients.
+    async fn patiently<M>(
+        &self,
+        answer: impl Future<Output = Result<tonic::Response<M>, tonic::Status>>,
+    ) -> Result<M, Refusal> {
+        self.shortly(answer).await.map_err(|status| match status.code() {
+            // A connection that broke is "cancelled" to its client.
+            Code::Unavailable | Code::DeadlineExceeded | Code::Cancelled => self.away(status.message()),
+            _ => Refusal::of(&status),
+        })
+    }
+
+    /// What clients hear while the cluster cannot be reached; they try again.
+    fn away(&self, reason: &str) -> Refusal {
+        let message = format!("the Temporal cluster at {} cannot be reached: {reason}", self.authority);
+        Refusal::new(Code::Unavailable, message)
+    }
+}
+
+/// Routes of front-door mode: the methods of schedules are ours, the rest of Temporal's services is forwarded.
+pub(super) fn router(app: &Arc<App>, router: Router, ours: WorkflowServiceServer<Temporal>) -> Router {
+    let name = <WorkflowServiceServer<Temporal> as NamedService>::NAME;
+    let router =
+        OURS.iter().fold(router, |router, rpc| router.route_service(&format!("/{name}/{rpc}"), ours.clone()));
+    [name, "temporal.api.operatorservice.v1.OperatorService"].into_iter().fold(router, |router, service| {
+        let app = app.clone();
+        let theirs = move |request: Request| async move { forward(&app, request).await };
+        router.route(&format!("/{service}/{{*rpc}}"), any(theirs))
+    })
+}
+
+/// The detail of a refusal, if it has one of this kind.
+fn detail<M: Message + prost::Name + Default>(status: &tonic::Status) -> Option<M> {
+    let carried = punctual_temporal_api::google::rpc::Status::decode(status.details()).ok()?;
+    let of_kind = carried.details.iter().find(|detail| detail.type_url.ends_with(&M::full_name()))?;
+    M::decode(of_kind.value.as_slice()).ok()
+}

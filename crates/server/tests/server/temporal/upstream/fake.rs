@@ -1,0 +1,208 @@
+//! A cluster in this process that answers the few things these stories ask, and remembers what it heard.
+
+use std::net::SocketAddr;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use axum::Router;
+use axum::body::Body;
+use axum::extract::Request as HttpRequest;
+use axum::response::Response as HttpResponse;
+use axum::routing::post;
+use prost::Message;
+use prost_types::Any;
+use punctual_temporal_api::google::rpc;
+use punctual_temporal_api::temporal::api::common::v1::WorkflowExecution;
+use punctual_temporal_api::temporal::api::errordetails::v1::NotFoundFailure;
+use punctual_temporal_api::temporal::api::history::v1::history_event::Attributes;
+use punctual_temporal_api::temporal::api::history::v1::{History, HistoryEvent};
+use punctual_temporal_api::temporal::api::workflowservice::v1 as service;
+use service::workflow_service_server::{WorkflowService, WorkflowServiceServer};
+use tokio::sync::watch;
+use tokio::task::JoinHandle;
+use tonic::codec::CompressionEncoding::Gzip;
+use tonic::metadata::MetadataMap;
+use tonic::{Code, Request, Response, Status};
+
+#[derive(Clone)]
+pub struct State {
+    /// What the last request carried beside its message.
+    pub metadata: Arc<Mutex<MetadataMap>>,
+    /// Workflows in the order of their starts.
+    pub workflows: Arc<watch::Sender<Vec<Workflow>>>,
+}
+
+impl Default for State {
+    fn default() -> State {
+        State { metadata: Arc::default(), workflows: Arc::new(watch::Sender::new(Vec::new())) }
+    }
+}
+
+#[derive(Clone)]
+pub struct Workflow {
+    pub request: service::StartWorkflowExecutionRequest,
+    /// How often it was asked for.
+    pub asked: usize,
+    pub run_id: String,
+    /// What it was told to do.
+    pub told: Vec<&'static str>,
+    pub end: Option<Attributes>,
+}
+
+impl State {
+    /// Waits until the workflows are as the story wants them.
+    pub async fn see(&self, wanted: impl Fn(&[Workflow]) -> bool) -> Vec<Workflow> {
+        let mut seen = self.workflows.subscribe();
+        let seen = tokio::time::timeout(Duration::from_secs(60), seen.wait_for(|list| wanted(list))).await;
+        seen.expect("the workflows never were as wanted").unwrap().clone()
+    }
+
+    /// Ends the workflow that was started at this place.
+    pub fn end(&self, place: usize, end: Attributes) {
+        self.workflows.send_modify(|list| list[place].end = Some(end));
+    }
+
+    fn tell(&self, execution: Option<WorkflowExecution>, what: &'static str) {
+        let id = execution.unwrap_or_default().workflow_id;
+        self.workflows.send_modify(|list| {
+            list.iter_mut().filter(|it| it.request.workflow_id == id).for_each(|it| it.told.push(what));
+        });
+    }
+}
+
+pub struct Fake {
+    pub address: SocketAddr,
+    pub state: State,
+    serving: JoinHandle<()>,
+}
+
+impl Fake {
+    pub async fn new() -> Fake {
+        Fake::at("127.0.0.1:0".parse().unwrap(), State::default()).await
+    }
+
+    /// A cluster that knows what another one knew.
+    pub async fn at(address: SocketAddr, state: State) -> Fake {
+        let listener = tokio::net::TcpListener::bind(address).await.unwrap();
+        let address = listener.local_addr().unwrap();
+        let service = WorkflowServiceServer::new(state.clone()).accept_compressed(Gzip).send_compressed(Gzip);
+        let router = Router::new()
+            .route_service("/temporal.api.workflowservice.v1.WorkflowService/{*rpc}", service)
+            .route("/some.Other/Echo", post(echo));
+        let serving = tokio::spawn(async move { axum::serve(listener, router).await.unwrap() });
+        Fake { address, state, serving }
+    }
+
+    pub async fn stop(self) {
+        self.serving.abort();
+        let _ = self.serving.await;
+    }
+}
+
+/// Sends every message back as it comes, and ends when the client does.
+async fn echo(request: HttpRequest) -> HttpResponse {
+    let mut trailers = axum::http::HeaderMap::new();
+    trailers.insert("grpc-status", 0.into());
+    trailers.insert("last-words", "bye".parse().unwrap());
+    let body = http_body_util::BodyExt::with_trailers(request.into_body(), async { Some(Ok(trailers)) });
+    let mut response = HttpResponse::new(Body::new(body));
+    response.headers_mut().insert("content-type", "application/grpc".parse().unwrap());
+    response
+}
+
+#[tonic::async_trait]
+impl WorkflowService for State {
+    async fn get_system_info(
+        &self,
+        request: Request<service::GetSystemInfoRequest>,
+    ) -> Result<Response<service::GetSystemInfoResponse>, Status> {
+        *self.metadata.lock().unwrap() = request.metadata().clone();
+        let info = service::GetSystemInfoResponse { server_version: "1.99.0".into(), ..Default::default() };
+        let mut response = Response::new(info);
+        response.metadata_mut().insert("from-behind", "yes".parse().unwrap());
+        Ok(response)
+    }
+
+    async fn describe_workflow_execution(
+        &self,
+        _request: Request<service::DescribeWorkflowExecutionRequest>,
+    ) -> Result<Response<service::DescribeWorkflowExecutionResponse>, Status> {
+        let detail = NotFoundFailure { current_cluster: "a".into(), active_cluster: "b".into() };
+        let detail =
+            Any { type_url: <NotFoundFailure as prost::Name>::type_url(), value: detail.encode_to_vec() };
+        let (code, message) = (Code::NotFound, "workflow not found");
+        let carried = rpc::Status { code: code as i32, message: message.into(), details: vec![detail] };
+        Err(Status::with_details(code, message, carried.encode_to_vec().into()))
+    }
+
+    /// Answers when the run has ended; never, if nobody started it.
+    async fn get_workflow_execution_history(
+        &self,
+        request: Request<service::GetWorkflowExecutionHistoryRequest>,
+    ) -> Result<Response<service::GetWorkflowExecutionHistoryResponse>, Status> {
+        let run = request.into_inner().execution.unwrap_or_default().run_id;
+        let ended = |list: &[Workflow]| {
+            list.iter().find(|it| it.run_id == run || run == format!("{}-next", it.run_id))?.end.clone()
+        };
+        let mut seen = self.workflows.subscribe();
+        let attributes = seen.wait_for(|list| ended(list).is_some()).await.map(|list| ended(&list)).unwrap();
+        let event = HistoryEvent { attributes, ..Default::default() };
+        Ok(Response::new(service::GetWorkflowExecutionHistoryResponse {
+            history: Some(History { events: vec![event] }),
+            ..Default::default()
+        }))
+    }
+
+    async fn start_workflow_execution(
+        &self,
+        request: Request<service::StartWorkflowExecutionRequest>,
+    ) -> Result<Response<service::StartWorkflowExecutionResponse>, Status> {
+        let request = request.into_inner();
+        let mut answer = Err(Status::already_exists("another start has this id"));
+        self.workflows.send_modify(|list| {
+            let place = list.iter().position(|it| it.request.workflow_id == request.workflow_id);
+            let place = place.unwrap_or_else(|| {
+                let run_id = format!("run-{}", list.len());
+                let (asked, told, end) = (0, Vec::new(), None);
+                list.push(Workflow { request: request.clone(), asked, run_id, told, end });
+                list.len() - 1
+            });
+            list[place].asked += 1;
+            if list[place].request.request_id == request.request_id {
+                answer = Ok(list[place].run_id.clone());
+            }
+        });
+        let run_id = answer?;
+        Ok(Response::new(service::StartWorkflowExecutionResponse {
+            run_id,
+            started: true,
+            ..Default::default()
+        }))
+    }
+
+    async fn request_cancel_workflow_execution(
+        &self,
+        request: Request<service::RequestCancelWorkflowExecutionRequest>,
+    ) -> Result<Response<service::RequestCancelWorkflowExecutionResponse>, Status> {
+        self.tell(request.into_inner().workflow_execution, "cancel");
+        Ok(Response::new(service::RequestCancelWorkflowExecutionResponse {}))
+    }
+
+    async fn terminate_workflow_execution(
+        &self,
+        request: Request<service::TerminateWorkflowExecutionRequest>,
+    ) -> Result<Response<service::TerminateWorkflowExecutionResponse>, Status> {
+        self.tell(request.into_inner().workflow_execution, "terminate");
+        Ok(Response::new(service::TerminateWorkflowExecutionResponse {}))
+    }
+
+    async fn describe_namespace(
+        &self,
+        request: Request<service::DescribeNamespaceRequest>,
+    ) -> Result<Response<service::DescribeNamespaceResponse>, Status> {
+        match request.get_ref().namespace.as_str() {
+            "default" | "theirs" => Ok(Response::new(service::DescribeNamespaceResponse::default())),
+            other => Err(Status::not_found(format!("Namespace {other} is not found."))),
+        }
+    }
+}

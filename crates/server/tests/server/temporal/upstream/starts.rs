@@ -1,0 +1,180 @@
+//! Starts of schedules become workflows of the cluster, once each, and their ends come back.
+
+use history::history_event::Attributes;
+use punctual_temporal_api::ScheduleAction;
+use punctual_temporal_api::temporal::api::common::v1::{Memo, Payloads};
+use punctual_temporal_api::temporal::api::enums::v1::{
+    ScheduleOverlapPolicy as Overlap, WorkflowExecutionStatus as Status, WorkflowIdReusePolicy,
+};
+use punctual_temporal_api::temporal::api::failure::v1::Failure;
+use punctual_temporal_api::temporal::api::history::v1 as history;
+use punctual_temporal_api::temporal::api::schedule::v1 as wire;
+
+use super::super::{Front, creation, json, workflow};
+use super::fake::{Fake, Workflow};
+use super::{before, front};
+use crate::bed::{Bed, on_file};
+
+async fn trigger(front: &mut Front, request: &str, overlap: Overlap) {
+    let trigger = wire::TriggerImmediatelyRequest { overlap_policy: overlap.into(), ..Default::default() };
+    let patch = wire::SchedulePatch { trigger_immediately: Some(trigger), ..Default::default() };
+    front.patch("s", request, patch).await.unwrap();
+}
+
+fn completed(text: &str) -> Attributes {
+    Attributes::WorkflowExecutionCompletedEventAttributes(
+        history::WorkflowExecutionCompletedEventAttributes {
+            result: Some(Payloads { payloads: vec![json(text)] }),
+            ..Default::default()
+        },
+    )
+}
+
+fn failed(message: &str) -> Attributes {
+    let failure = Some(Failure { message: message.into(), source: "test".into(), ..Default::default() });
+    Attributes::WorkflowExecutionFailedEventAttributes(history::WorkflowExecutionFailedEventAttributes {
+        failure,
+        ..Default::default()
+    })
+}
+
+/// Waits until the last start of the schedule has this status.
+async fn shown(front: &mut Front, count: usize, status: Status) {
+    let mut statuses = Vec::new();
+    for _ in 0..600 {
+        let recent = front.describe("s").await.unwrap().info.unwrap().recent_actions;
+        statuses = recent.iter().map(wire::ScheduleActionResult::start_workflow_status).collect();
+        if statuses.len() == count && statuses.last() == Some(&status) {
+            return;
+        }
+        tokio::time::sleep(std::time::Duration::from_millis(50)).await;
+    }
+    panic!("{count} starts, the last {status:?}, were wanted; found {statuses:?}");
+}
+
+fn count(count: usize) -> impl Fn(&[Workflow]) -> bool {
+    move |list| list.len() == count
+}
+
+#[tokio::test]
+async fn a_workflow_is_started_with_all_that_was_asked_and_told_how_the_last_one_ended() {
+    let fake = Fake::new().await;
+    let mut front = front(&fake).await;
+    let mut asked = creation("s");
+    let memo = Memo { fields: [("why".to_owned(), json("\"test\""))].into() };
+    let info = punctual_temporal_api::temporal::api::workflow::v1::NewWorkflowExecutionInfo {
+        memo: Some(memo.clone()),
+        ..workflow()
+    };
+    asked.schedule.as_mut().unwrap().action = Some(ScheduleAction::start_workflow(&info));
+    front.create(asked).await.unwrap();
+    let described = front.describe("s").await.unwrap().schedule.unwrap().action.unwrap();
+    let described = described.started_workflow().unwrap().unwrap();
+    assert_eq!(
+        (described.task_queue.unwrap().name.as_str(), described.memo),
+        ("reports", Some(memo.clone()))
+    );
+
+    trigger(&mut front, "t1", Overlap::AllowAll).await;
+    let first = fake.state.see(count(1)).await.remove(0).request;
+    assert!(first.workflow_id.starts_with("report-20"), "{}", first.workflow_id);
+    assert_eq!(first.workflow_type.unwrap().name, "Report");
+    assert_eq!((first.task_queue.unwrap().name.as_str(), first.memo), ("reports", Some(memo)));
+    assert_eq!(first.input, workflow().input);
+    assert_eq!(
+        first.workflow_id_reuse_policy,
+        WorkflowIdReusePolicy::AllowDuplicate as i32,
+        "a person asked"
+    );
+    let attributes = first.search_attributes.unwrap().indexed_fields;
+    assert_eq!(&*attributes["TemporalScheduledById"].data, b"\"s\"");
+    assert!(attributes.contains_key("TemporalScheduledStartTime"));
+    assert_eq!((first.last_completion_result, first.continued_failure), (None, None));
+    let running = front.describe("s").await.unwrap().info.unwrap().running_workflows;
+    assert_eq!((running.len(), &running[0].workflow_id), (1, &first.workflow_id));
+
+    fake.state.end(0, completed("\"res1\""));
+    shown(&mut front, 1, Status::Completed).await;
+    trigger(&mut front, "t2", Overlap::AllowAll).await;
+    let second = fake.state.see(count(2)).await.remove(1).request;
+    assert_eq!(second.last_completion_result.unwrap().payloads, [json("\"res1\"")]);
+    fake.state.end(1, failed("oops"));
+    shown(&mut front, 2, Status::Failed).await;
+    trigger(&mut front, "t3", Overlap::AllowAll).await;
+    let third = fake.state.see(count(3)).await.remove(2).request;
+    assert_eq!(third.last_completion_result.unwrap().payloads, [json("\"res1\"")]);
+    let failure = third.continued_failure.unwrap();
+    assert_eq!(
+        (failure.message.as_str(), failure.source.as_str()),
+        ("oops", "test"),
+        "as the cluster said it"
+    );
+    front.bed.stop().await;
+}
+
+#[tokio::test]
+async fn those_in_the_way_are_cancelled_or_terminated_at_the_cluster() {
+    let fake = Fake::new().await;
+    let mut front = front(&fake).await;
+    front.create(creation("s")).await.unwrap();
+    trigger(&mut front, "t1", Overlap::AllowAll).await;
+    fake.state.see(count(1)).await;
+    trigger(&mut front, "t2", Overlap::CancelOther).await;
+    let seen = fake.state.see(|list| list[0].told == ["cancel"]).await;
+    assert_eq!(seen.len(), 1, "the next one waits for its end");
+    let cancelled = history::WorkflowExecutionCanceledEventAttributes::default();
+    fake.state.end(0, Attributes::WorkflowExecutionCanceledEventAttributes(cancelled));
+    fake.state.see(count(2)).await;
+    trigger(&mut front, "t3", Overlap::TerminateOther).await;
+    fake.state.see(|list| list[1].told == ["terminate"] && list.len() == 3).await;
+    front.bed.stop().await;
+}
+
+#[tokio::test]
+async fn a_run_that_goes_on_as_another_one_has_not_ended() {
+    let fake = Fake::new().await;
+    let mut front = front(&fake).await;
+    front.create(creation("s")).await.unwrap();
+    trigger(&mut front, "t1", Overlap::AllowAll).await;
+    fake.state.see(count(1)).await;
+    let next = history::WorkflowExecutionContinuedAsNewEventAttributes {
+        new_execution_run_id: "run-0-next".into(),
+        ..Default::default()
+    };
+    fake.state.end(0, Attributes::WorkflowExecutionContinuedAsNewEventAttributes(next));
+    trigger(&mut front, "t2", Overlap::Skip).await;
+    let info = front.describe("s").await.unwrap().info.unwrap();
+    assert_eq!((info.running_workflows.len(), info.overlap_skipped), (1, 1));
+    fake.state.end(0, completed("1"));
+    shown(&mut front, 1, Status::Completed).await;
+    front.bed.stop().await;
+}
+
+#[tokio::test]
+async fn nothing_is_lost_or_doubled_when_either_side_is_started_again() {
+    let directory = tempfile::tempdir().unwrap();
+    let file = directory.path().join("punctual.db");
+    let fake = Fake::new().await;
+    let mut config = on_file(&file);
+    config.temporal_upstream = before(&fake).temporal_upstream;
+    let mut front = Front::on(Bed::with(config.clone()).await).await;
+    front.create(creation("s")).await.unwrap();
+    trigger(&mut front, "t1", Overlap::AllowAll).await;
+    fake.state.see(count(1)).await;
+
+    front.bed.stop().await;
+    let mut front = Front::on(Bed::with(config).await).await;
+    let seen = fake.state.see(|list| list[0].asked == 2).await;
+    assert_eq!(seen.len(), 1, "it was asked for again under the same name");
+
+    let (address, state) = (fake.address, fake.state.clone());
+    fake.stop().await;
+    trigger(&mut front, "t2", Overlap::AllowAll).await;
+    let fake = Fake::at(address, state).await;
+    fake.state.see(count(2)).await;
+    fake.state.end(0, completed("1"));
+    fake.state.end(1, completed("2"));
+    shown(&mut front, 2, Status::Completed).await;
+    assert_eq!(front.describe("s").await.unwrap().info.unwrap().running_workflows, []);
+    front.bed.stop().await;
+}

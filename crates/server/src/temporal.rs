@@ -19,11 +19,13 @@ mod system;
 mod operator;
 pub(crate) mod activities;
 pub(crate) mod upstream;
+mod unserved;
 mod refusal;
 
 use std::sync::Arc;
 
 use axum::Router;
+use axum::routing::any;
 use tonic::codec::CompressionEncoding::Gzip;
 use tonic::server::NamedService;
 use tonic::{Request, Response, Status};
@@ -75,7 +77,6 @@ macro_rules! rpcs {
     ($($package:literal $service:ident in $wire:ident::$module:ident {
         $($method:ident($request:ident) -> $response:ident = $name:literal: $verb:path;)*
     })*) => {$(
-        // What is not listed is answered "unimplemented".
         #[tonic::async_trait]
         impl wire::$wire::$module::$service for Temporal {
             $(async fn $method(
@@ -161,15 +162,17 @@ pub(crate) fn router(app: &Arc<App>, router: Router) -> Router {
     }
     macro_rules! add {
         ($router:expr, $server:ty) => {{
-            let path = format!("/{}/{{*rpc}}", <$server as NamedService>::NAME);
-            $router.route_service(&path, made!($server))
+            let (server, name) = (made!($server), <$server as NamedService>::NAME);
+            let served = RPCS.iter().filter(|rpc| rpc.starts_with(name));
+            let router =
+                served.fold($router, |router, rpc| router.route_service(&format!("/{rpc}"), server.clone()));
+            router.route(&format!("/{name}/{{*rpc}}"), any(unserved::answer))
         }};
     }
     if app.upstream.is_some() {
         let ours = made!(wire::service::workflow_service_server::WorkflowServiceServer<Temporal>);
         return upstream::router(app, router, ours);
     }
-    let router = activities::unserved(router);
     let router = add!(router, wire::service::workflow_service_server::WorkflowServiceServer<Temporal>);
     add!(router, wire::operator::operator_service_server::OperatorServiceServer<Temporal>)
 }

@@ -105,6 +105,8 @@ async fn what_is_not_served_is_unimplemented() {
     let mut front = Front::new().await;
     let refused =
         front.client.start_workflow_execution(super::service::StartWorkflowExecutionRequest::default()).await;
-    assert_eq!(refused.unwrap_err().code(), Code::Unimplemented);
+    let refused = refused.unwrap_err();
+    assert_eq!(refused.code(), Code::Unimplemented);
+    assert!(refused.message().starts_with("StartWorkflowExecution is not served here"), "{refused}");
     front.bed.stop().await;
 }

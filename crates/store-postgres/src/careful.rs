@@ -14,7 +14,7 @@ use crate::news;
 use crate::queues::{Known, Queues};
 use crate::session::Session;
 use crate::value::{self, time};
-pub(crate) use claim::{claim_ready, taken_of};
+pub(crate) use claim::{SPOT, claim_ready, taken_of};
 
 /// Does things one after another, in a transaction that somebody else begins and ends.
 #[derive(Clone, Copy)]

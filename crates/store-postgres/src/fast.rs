@@ -15,12 +15,13 @@ use futures_util::future::{join_all, try_join_all};
 use punctual_store::{Claim, Expected, Keeper, LiveRun, RunWrite, Taken, Unit};
 use tokio_postgres::Row;
 
-use crate::careful::claim_ready;
+use crate::careful::{SPOT, claim_ready};
 use crate::fault::Fault;
 use crate::fresh::Fresh;
 use crate::news;
 use crate::queues::Queues;
 use crate::session::Session;
+use crate::spots::{Spot, Spots};
 pub(crate) use columns::NEW_VIEW;
 use columns::{Columns, Wants};
 pub(crate) use touched::Touched;
@@ -87,13 +88,13 @@ enum Said {
 /// Writes units and claims in one transaction, or nothing at all.
 pub(crate) async fn write(
     session: &Session,
-    queues: &Queues,
+    (queues, spots): (&Queues, &Spots),
     units: &[(&Unit, Keeper)],
     claims: &[&Claim],
     telling: bool,
 ) -> Result<Written, Fault> {
     let columns = Columns::collect(units, claims, queues);
-    let params = columns.statements(telling);
+    let params = columns.statements(telling, spots);
     // What is prepared first is sent in order, and so rows are held in order.
     try_join_all(params.iter().map(|statement| session.prepare(statement.sql))).await?;
     let from: Vec<i64> = claims.iter().map(|claim| queues.floors.begin(claim.queue.0)).collect();
@@ -125,14 +126,17 @@ pub(crate) async fn write(
     }
     let answers: Result<Vec<Said>, Fault> = answers.into_iter().collect();
     let judged = match answers {
-        Ok(answers) => judge(&columns, &params, &answers),
+        Ok(answers) => judge(&columns, &params, &answers).map(|written| (written, learnt(&params, &answers))),
         // A key that is there already: only statements that tell can say which.
-        Err(fault) if !telling && fault.is_duplicate() => Ok(Written::Unclear),
+        Err(fault) if !telling && fault.is_duplicate() => Ok((Written::Unclear, Learnt::default())),
         Err(fault) => Err(fault),
     };
     match judged {
-        Ok(Written::All(taken)) => {
+        Ok((Written::All(taken), learnt)) => {
             session.run("COMMIT").await?;
+            spots.trees.learn(learnt.trees.into_iter());
+            spots.runs.forget(columns.moved_runs());
+            spots.runs.learn(learnt.runs.into_iter());
             for ((claim, taken), (from, took)) in claims.iter().zip(&taken).zip(looks) {
                 let settings = queues.of(claim.queue.0).settings;
                 let rank = |run: &LiveRun| settings.rank(run.made.created_at, run.made.priority);
@@ -143,14 +147,38 @@ pub(crate) async fn write(
             Ok(Written::All(taken))
         }
         other => {
+            columns.forget(spots);
             session.run("ROLLBACK").await?;
             // What these looks held is ready again, and others may have passed over it.
             for (claim, (from, _)) in claims.iter().zip(looks) {
                 queues.floors.lower(claim.queue.0, from);
             }
-            other
+            other.map(|(written, _)| written)
         }
     }
+}
+
+/// Where rows are from now on, if this is committed.
+#[derive(Default)]
+struct Learnt {
+    trees: Vec<(i64, Spot)>,
+    runs: Vec<(i64, Spot)>,
+}
+
+fn learnt(statements: &[columns::Statement<'_>], answers: &[Said]) -> Learnt {
+    let mut learnt = Learnt::default();
+    let (of_statements, of_claims) = answers[1..].split_at(statements.len());
+    for (statement, said) in statements.iter().zip(of_statements) {
+        if let (Said::Rows(rows), Wants::Spots(_)) = (said, &statement.wanted) {
+            learnt.trees.extend(rows.iter().map(|row| (row.get(0), row.get(1))));
+        }
+    }
+    for said in of_claims {
+        if let Said::Rows(rows) = said {
+            learnt.runs.extend(rows.iter().map(|row| (row.get(0), row.get(SPOT))));
+        }
+    }
+    learnt
 }
 
 /// Whether every statement found what it wanted.
@@ -165,12 +193,12 @@ fn judge(
     for (statement, said) in statements.iter().zip(of_statements) {
         let rows = match (said, &statement.wanted) {
             (Said::Changed(count), Wants::Changed(wanted)) if count == wanted => continue,
-            (Said::Changed(_), _) => return Ok(Written::Unclear),
+            (Said::Rows(rows), Wants::Spots(wanted)) if rows.len() as u64 == *wanted => continue,
+            (Said::Changed(_), _) | (_, Wants::Spots(_)) => return Ok(Written::Unclear),
             (Said::Rows(rows), _) => rows,
         };
         match &statement.wanted {
-            Wants::Changed(_) => {}
-            Wants::Nothing => {}
+            Wants::Changed(_) | Wants::Spots(_) | Wants::Nothing => {}
             Wants::Rows(wanted) => {
                 let found: BTreeSet<i64> = rows.iter().map(|row| row.get(0)).collect();
                 moved.extend(wanted.iter().filter(|(key, _)| !found.contains(key)).map(|(_, unit)| *unit));
@@ -184,10 +212,13 @@ fn judge(
                     moved.extend(units.iter().copied());
                 }
             }
-            Wants::Epochs(wanted) => {
+            Wants::Epochs(wanted, by_spot) => {
                 let epoch = |shard: i32| rows.iter().find(|row| row.get::<_, i32>(0) == shard);
                 for (shard, believed, unit) in wanted {
                     let found = epoch(*shard).map_or(0, |row| row.get::<_, i64>(1));
+                    if found != *believed && *by_spot {
+                        return Ok(Written::Unclear);
+                    }
                     if found != *believed {
                         moved.insert(*unit);
                     }

@@ -18,6 +18,7 @@ use crate::options::Options;
 use crate::pace::Pace;
 use crate::queues::Queues;
 use crate::session::{Address, Purpose, Session};
+use crate::spots::Spots;
 
 /// Rows of one transaction, roughly.
 const ROWS_MAX: usize = 20_000;
@@ -127,6 +128,7 @@ impl Lanes {
         options: Arc<Options>,
         queues: Arc<Queues>,
         fresh: Arc<Fresh>,
+        spots: Arc<Spots>,
     ) {
         let mut session: Option<Session> = None;
         loop {
@@ -149,7 +151,7 @@ impl Lanes {
                 }
             }
             let Some(open) = &session else { continue };
-            if write(open, &queues, &fresh, errands).await {
+            if write(open, &queues, (&fresh, &spots), errands).await {
                 session = None;
             }
         }
@@ -191,7 +193,12 @@ impl Pending {
 }
 
 /// Writes some errands; true if the connection is of no use any more.
-async fn write(session: &Session, queues: &Queues, fresh: &Fresh, errands: Vec<Errand>) -> bool {
+async fn write(
+    session: &Session,
+    queues: &Queues,
+    (fresh, spots): (&Fresh, &Spots),
+    errands: Vec<Errand>,
+) -> bool {
     let (mut batches, mut plain, mut limited) = (Vec::new(), Vec::new(), Vec::new());
     for errand in errands {
         match errand {
@@ -206,7 +213,7 @@ async fn write(session: &Session, queues: &Queues, fresh: &Fresh, errands: Vec<E
         }
     }
     let mut deferred = not_plain(&batches, queues, fresh);
-    let outcome = write_fast(session, queues, &mut batches, &mut plain, &mut deferred).await;
+    let outcome = write_fast(session, (queues, spots), &mut batches, &mut plain, &mut deferred).await;
     if let Err(fault) = outcome {
         queues.floors.forget_all();
         return give_up(&fault, &mut batches, plain.into_iter().chain(limited).collect());
@@ -264,7 +271,7 @@ fn not_plain(batches: &[Pending], queues: &Queues, fresh: &Fresh) -> HashSet<Pla
 /// Writes what meets nobody, and claims. What is left for later is in `deferred`; claims that were answered are taken out.
 async fn write_fast(
     session: &Session,
-    queues: &Queues,
+    (queues, spots): (&Queues, &Spots),
     batches: &mut [Pending],
     claims: &mut Vec<(Claim, Waiter<Taken>)>,
     deferred: &mut HashSet<Place>,
@@ -284,7 +291,7 @@ async fn write_fast(
         if units.is_empty() && wanted.is_empty() {
             return Ok(());
         }
-        match fast::write(session, queues, &units, &wanted, telling).await {
+        match fast::write(session, (queues, spots), &units, &wanted, telling).await {
             Ok(Written::All(taken)) => {
                 for (batch, place) in places {
                     batches[batch].answers[place] = Some(Ok(()));
@@ -306,7 +313,8 @@ async fn write_fast(
                 if claims.iter().any(|(claim, _)| queues.of(claim.queue.0).is_limited()) {
                     // They go the other way; the units still go this one.
                     let mut none = Vec::new();
-                    return Box::pin(write_fast(session, queues, batches, &mut none, deferred)).await;
+                    return Box::pin(write_fast(session, (queues, spots), batches, &mut none, deferred))
+                        .await;
                 }
             }
             Err(fault) if fault.is_passing() && tries < TRIES_MAX => {}

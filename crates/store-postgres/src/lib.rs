@@ -1,7 +1,7 @@
 //! The store for many nodes: one PostgreSQL, and no other coordinator.
 //!
 //! Reading order: [`Postgres`], `store` (the contract, method by method), `lane` (what waits becomes one transaction),
-//! `fast` (units that meet nobody, as a few statements over arrays), `careful` (all others, one after another), `reader`,
+//! `fast` (units that meet nobody, as a few statements over arrays), `spots` (where rows are, without their indexes), `careful` (all others, one after another), `reader`,
 //! `roster` (leases and nodes, by the database's clock), `news` (what nodes tell each other), `days` (history by day),
 //! `import` (everything from another database).
 //!
@@ -28,6 +28,7 @@ mod reader;
 mod retire;
 mod roster;
 mod session;
+mod spots;
 mod store;
 mod value;
 
@@ -46,6 +47,7 @@ use lane::Lanes;
 use news::Listeners;
 use pool::Pool;
 use queues::Queues;
+use spots::Spots;
 
 /// A store in a PostgreSQL database, used by any number of processes at a time.
 pub struct Postgres {
@@ -60,6 +62,7 @@ pub struct Postgres {
     lanes: Arc<Lanes>,
     queues: Arc<Queues>,
     fresh: Arc<Fresh>,
+    spots: Arc<Spots>,
     keys: Keys,
     listeners: Arc<Listeners>,
     teller: mpsc::UnboundedSender<News>,

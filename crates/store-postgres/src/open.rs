@@ -16,6 +16,7 @@ use crate::news::{self, Listeners};
 use crate::pool::Pool;
 use crate::queues::Queues;
 use crate::session::{Address, Purpose, Session};
+use crate::spots::Spots;
 use crate::{Options, Postgres, days};
 
 /// Each step makes the schema one version newer.
@@ -57,6 +58,7 @@ impl Postgres {
 
         let chores = Arc::new(pool(Purpose::Write, 1));
         let (lanes, fresh) = (Arc::new(Lanes::new()), Arc::new(Fresh::default()));
+        let spots = Arc::new(Spots::default());
         let (teller, told) = mpsc::unbounded_channel();
         let mut tasks = vec![
             tokio::spawn(news::keep_listening(listen, options.clone(), listeners.clone(), listening)),
@@ -70,6 +72,7 @@ impl Postgres {
                 options.clone(),
                 queues.clone(),
                 fresh.clone(),
+                spots.clone(),
             )));
         }
         Ok(Postgres {
@@ -80,6 +83,7 @@ impl Postgres {
             lanes,
             queues,
             fresh,
+            spots,
             keys: Keys::default(),
             listeners,
             teller,

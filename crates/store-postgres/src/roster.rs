@@ -7,6 +7,7 @@ use tokio_postgres::Row;
 
 use crate::fault::Fault;
 use crate::session::Session;
+use crate::spots::Known;
 use crate::value::{at, time};
 
 /// The database's clock.
@@ -55,17 +56,19 @@ pub(crate) async fn renew(
     session: &Session,
     leases: &[Lease],
     ttl: SignedDuration,
+    spots: &Known<i32>,
 ) -> Result<Vec<Result<Lease, StoreError>>, Fault> {
     let sql = concat!(
         "UPDATE punctual.lease SET expires_at = ",
         now!(),
         " + $3 FROM unnest($1::integer[], $2::bigint[]) AS held (shard, epoch)
         WHERE lease.shard = held.shard AND lease.epoch = held.epoch AND lease.node IS NOT NULL
-        RETURNING lease.shard, lease.expires_at"
+        RETURNING lease.shard, lease.expires_at, lease.ctid"
     );
     let shards: Vec<i32> = leases.iter().map(|lease| lease.shard.0 as i32).collect();
     let epochs: Vec<i64> = leases.iter().map(|lease| lease.epoch.0 as i64).collect();
     let rows = session.query(sql, &[&shards, &epochs, &nanos(ttl)]).await?;
+    spots.learn(rows.iter().map(|row| (row.get(0), row.get(2))));
     let answer = |lease: &Lease| {
         let row = rows.iter().find(|row| row.get::<_, i32>(0) as u32 == lease.shard.0);
         let renewed = row.map(|row| Lease { expires_at: at(row.get(1)), ..lease.clone() });

@@ -105,7 +105,7 @@ impl Store for Postgres {
         leases: Vec<Lease>,
         ttl: SignedDuration,
     ) -> Reply<'_, Vec<Result<Lease, StoreError>>> {
-        alone!(self.beats, |session| roster::renew(session, &leases, ttl))
+        alone!(self.beats, |session| roster::renew(session, &leases, ttl, &self.spots.leases))
     }
 
     fn is_shared(&self) -> bool {

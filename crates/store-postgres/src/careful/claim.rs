@@ -12,14 +12,17 @@ use crate::value::{self, time};
 /// Keys that are forgotten at each claim besides two for each run that it hands out, so that they become fewer.
 const KEYS_FORGOTTEN: usize = 4;
 
-/// The columns of a run, of the table that is updated, in the order of [`value::live_run`]; then its place in line.
+/// The columns of a run, of the table that is updated, in the order of [`value::live_run`]; then its rank and its spot.
 macro_rules! claimed_columns {
     () => {
         "RETURNING live.run, live.queue, live.tree, live.nominal_ms, live.request, live.due_time, live.created_at, \
          live.since, live.not_before, live.keeper, live.attempt, live.state, live.stop, live.priority, live.worker, \
-         live.key, live.dedup, live.failure, live.body, live.rank"
+         live.key, live.dedup, live.failure, live.body, live.rank, live.ctid"
     };
 }
+
+/// The column with the spot of a run that was claimed.
+pub(crate) const SPOT: usize = value::OUTCOME + 1;
 
 /// The first in line, from a rank on, begin a new attempt. Those that somebody else is just writing are passed over.
 pub(crate) async fn claim_ready(
@@ -32,7 +35,7 @@ pub(crate) async fn claim_ready(
     let sql = concat!(
         "UPDATE punctual.run_live AS live
         SET state = 2, attempt = live.attempt + 1, worker = $3, since = $4, keeper = $5, limited = $6
-        WHERE live.run = ANY(ARRAY(SELECT run FROM punctual.run_live WHERE queue = $1 AND state = 0 AND rank >= $7
+        WHERE live.ctid = ANY(ARRAY(SELECT ctid FROM punctual.run_live WHERE queue = $1 AND state = 0 AND rank >= $7
             ORDER BY rank, run LIMIT $2 FOR UPDATE SKIP LOCKED)) ",
         claimed_columns!()
     );

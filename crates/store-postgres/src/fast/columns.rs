@@ -16,6 +16,7 @@ use super::{Wanted, told};
 use crate::careful::taken_of;
 use crate::fault::Fault;
 use crate::queues::Queues;
+use crate::spots::Spots;
 use crate::value::time;
 
 /// Values of any kind, for one statement.
@@ -37,14 +38,16 @@ pub(super) enum Wants {
     Nothing,
     /// So many rows were changed.
     Changed(u64),
+    /// So many rows, each with its key and where it is now.
+    Spots(u64),
     /// A row for each of these keys; the unit of one that is missing has met somebody.
     Rows(Wanted),
     /// No row for any of these keys.
     NoRows(Wanted),
     /// So many rows, else it is not known which of these units has met somebody.
     Count(usize, Vec<usize>),
-    /// Shards, the epoch that is believed in, the unit.
-    Epochs(Vec<(i32, i64, usize)>),
+    /// Shards, the epoch that is believed in, the unit; and whether they were looked for where they were last.
+    Epochs(Vec<(i32, i64, usize)>, bool),
     /// Queues and the version of their settings that is remembered.
     Versions(BTreeMap<i64, Option<i64>>),
 }
@@ -158,29 +161,53 @@ impl<'a> Columns<'a> {
     }
 
     /// The statements, those that have something to do.
-    pub(super) fn statements(&self, telling: bool) -> Vec<Statement<'a>> {
+    pub(super) fn statements(&self, telling: bool, spots: &Spots) -> Vec<Statement<'a>> {
         let mut list = Vec::new();
-        self.fence(&mut list);
-        self.trees(telling, &mut list);
+        // Who must be told which rows were changed finds them by their keys.
+        let spots = Some(spots).filter(|_| !telling);
+        self.fence(spots, &mut list);
+        self.trees(spots, &mut list);
         self.parts(&mut list);
         self.new_trees(&mut list);
         self.runs(telling, &mut list);
         self.hold_runs(&mut list);
-        self.changes(telling, &mut list);
+        self.changes(telling, spots, &mut list);
         for payload in &self.told {
             list.push(statement("SELECT punctual.tell($1)", Wants::Nothing, values![payload.clone()]));
         }
         list
     }
 
+    /// Runs that are elsewhere once this is committed.
+    pub(super) fn moved_runs(&self) -> impl Iterator<Item = i64> {
+        let retries = self.retries.iter().map(|(_, run, ..)| *run);
+        let stops = self.stops.iter().map(|(run, _)| *run);
+        retries.chain(stops).chain(self.hand_overs.iter().map(|(_, run, ..)| *run))
+    }
+
+    /// What was not found where it was, or was taken back, is looked for by its key next time.
+    pub(super) fn forget(&self, spots: &Spots) {
+        spots.leases.forget(self.epochs.iter().map(|(shard, ..)| *shard));
+        spots.trees.forget(self.trees.iter().map(|(_, write, _)| write.tree.0));
+    }
+
     /// Rows that must not change until the commit: epochs of shards, settings of queues.
-    fn fence(&self, list: &mut Vec<Statement<'a>>) {
+    fn fence(&self, spots: Option<&Spots>, list: &mut Vec<Statement<'a>>) {
         if !self.epochs.is_empty() {
             let shards: BTreeSet<i32> = self.epochs.iter().map(|(shard, ..)| *shard).collect();
             let shards: Vec<i32> = shards.into_iter().collect();
-            let sql =
-                "SELECT shard, epoch FROM punctual.lease WHERE shard = ANY($1) ORDER BY shard FOR KEY SHARE";
-            list.push(statement(sql, Wants::Epochs(self.epochs.clone()), values![shards]));
+            let known = spots.and_then(|spots| spots.leases.of(shards.iter().copied()));
+            let wanted = Wants::Epochs(self.epochs.clone(), known.is_some());
+            list.push(match known {
+                Some(known) => {
+                    let sql = "SELECT shard, epoch FROM punctual.lease WHERE ctid = ANY($1) ORDER BY shard FOR KEY SHARE";
+                    statement(sql, wanted, values![known])
+                }
+                None => {
+                    let sql = "SELECT shard, epoch FROM punctual.lease WHERE shard = ANY($1) ORDER BY shard FOR KEY SHARE";
+                    statement(sql, wanted, values![shards])
+                }
+            });
         }
         if !self.versions.is_empty() {
             let queues: Vec<i64> = self.versions.keys().copied().collect();

@@ -6,6 +6,7 @@ use tokio_postgres::types::ToSql;
 
 use super::{Columns, Statement, Wants, rows, statement, values};
 use crate::careful::HOLD_RUNS;
+use crate::spots::Spots;
 use crate::value::{self, time};
 
 /// Runs without limits: every value that is handed over costs something, and most have none of the others.
@@ -34,14 +35,21 @@ macro_rules! insert_other {
     };
 }
 
-/// From those that live to those that have ended.
+/// From those that live to those that have ended. The columns of the ends, and how a run is found.
 macro_rules! close {
-    () => {
-        "WITH gone AS (
+    ($spots:literal, $spot:literal, $found:literal) => {
+        concat!(
+            "WITH gone AS (
         DELETE FROM punctual.run_live
-        USING unnest($1::bigint[], $2::integer[], $3::smallint[], $4::bigint[], $5::boolean[], $6::bytea[])
-            AS ends (run, attempt, outcome, closed_at, dead, payload)
-        WHERE run_live.run = ANY(ARRAY[ends.run]) AND NOT run_live.keyed
+        USING unnest($1::bigint[], $2::integer[], $3::smallint[], $4::bigint[], $5::boolean[], $6::bytea[]",
+            $spots,
+            ")
+            AS ends (run, attempt, outcome, closed_at, dead, payload",
+            $spot,
+            ")
+        WHERE ",
+            $found,
+            " AND NOT run_live.keyed
             AND (ends.attempt IS NULL OR (run_live.state = 2 AND run_live.attempt = ends.attempt))
         RETURNING run_live.*, ends.outcome, ends.closed_at, ends.dead, ends.payload
     )
@@ -52,8 +60,13 @@ macro_rules! close {
         run, queue, tree, nominal_ms, request, due_time, created_at, since, not_before, keeper, attempt, state, stop,
         priority, worker, key, dedup, failure, body, outcome, closed_at, dead, payload
     FROM gone"
+        )
     };
 }
+const CLOSE: &str = close!("", "", "run_live.run = ANY(ARRAY[ends.run])");
+const CLOSE_TELLING: &str = concat!(close!("", "", "run_live.run = ANY(ARRAY[ends.run])"), " RETURNING run");
+const CLOSE_AT: &str =
+    close!(", $7::tid[]", ", spot", "run_live.ctid = ends.spot AND run_live.run + 0 = ends.run");
 
 impl<'a> Columns<'a> {
     pub(super) fn runs(&self, telling: bool, list: &mut Vec<Statement<'a>>) {
@@ -108,26 +121,32 @@ impl<'a> Columns<'a> {
         }
     }
 
-    pub(super) fn changes(&self, telling: bool, list: &mut Vec<Statement<'a>>) {
+    pub(super) fn changes(&self, telling: bool, spots: Option<&Spots>, list: &mut Vec<Statement<'a>>) {
         if !self.closes.is_empty() {
             let of = || self.closes.iter().map(|(.., closing)| *closing);
             let is_dead = |closing: &Closing| matches!(closing.outcome, Outcome::Failed | Outcome::TimedOut);
-            let sql = if telling { concat!(close!(), " RETURNING run") } else { close!() };
-            list.push(statement(
-                sql,
-                rows(self.closes.iter().map(|(place, run, ..)| (*run, *place)).collect(), telling),
-                values![
-                    self.closes.iter().map(|(_, run, ..)| *run).collect::<Vec<_>>(),
-                    self.closes
-                        .iter()
-                        .map(|(_, _, attempt, _)| attempt.map(|attempt| attempt as i32))
-                        .collect::<Vec<_>>(),
-                    of().map(|closing| value::outcome_number(closing.outcome) as i16).collect::<Vec<_>>(),
-                    of().map(|closing| time(closing.closed_at)).collect::<Vec<_>>(),
-                    of().map(is_dead).collect::<Vec<_>>(),
-                    of().map(|closing| closing.payload.as_deref()).collect::<Vec<_>>()
-                ],
-            ));
+            let runs = || self.closes.iter().map(|(_, run, ..)| *run);
+            let mut values = values![
+                runs().collect::<Vec<_>>(),
+                self.closes
+                    .iter()
+                    .map(|(_, _, attempt, _)| attempt.map(|attempt| attempt as i32))
+                    .collect::<Vec<_>>(),
+                of().map(|closing| value::outcome_number(closing.outcome) as i16).collect::<Vec<_>>(),
+                of().map(|closing| time(closing.closed_at)).collect::<Vec<_>>(),
+                of().map(is_dead).collect::<Vec<_>>(),
+                of().map(|closing| closing.payload.as_deref()).collect::<Vec<_>>()
+            ];
+            let sql = match spots.and_then(|spots| spots.runs.take(runs())) {
+                Some(known) => {
+                    values.push(Box::new(known));
+                    CLOSE_AT
+                }
+                None if telling => CLOSE_TELLING,
+                None => CLOSE,
+            };
+            let wanted = self.closes.iter().map(|(place, run, ..)| (*run, *place)).collect();
+            list.push(Statement { sql, wanted: rows(wanted, telling), values });
         }
         if !self.retries.is_empty() {
             list.push(statement(

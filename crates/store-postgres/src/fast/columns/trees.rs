@@ -4,40 +4,54 @@ use punctual_store::record::verdict_number;
 use punctual_store::{Expected, Lifespan, TreeView, TreeWrite};
 use tokio_postgres::types::ToSql;
 
-use super::{Columns, Statement, Wants, rows, statement, values};
+use super::{Columns, Statement, Wants, statement, values};
 use crate::fast::Wanted;
+use crate::spots::Spots;
 use crate::value::{self, time};
 
 /// The compare and the write in one.
-macro_rules! update_state {
-    () => {
-        "UPDATE punctual.state SET sequence = state.sequence + 1, due_time = new.due_time, bytes = new.bytes
-        FROM unnest($1::bigint[], $2::bigint[], $3::bigint[], $4::bytea[]) AS new (tree, sequence, due_time, bytes)
-        WHERE state.tree = ANY(ARRAY[new.tree]) AND state.sequence = new.sequence"
-    };
-}
+const UPDATE_STATE: &str =
+    "UPDATE punctual.state SET sequence = state.sequence + 1, due_time = new.due_time, bytes = new.bytes
+    FROM unnest($1::bigint[], $2::bigint[], $3::bigint[], $4::bytea[]) AS new (tree, sequence, due_time, bytes)
+    WHERE state.tree = ANY(ARRAY[new.tree]) AND state.sequence = new.sequence
+    RETURNING state.tree, state.ctid";
+
+/// The same where the row was last. The sum keeps the index out of it: the tree is only compared.
+const UPDATE_STATE_AT: &str =
+    "UPDATE punctual.state SET sequence = state.sequence + 1, due_time = new.due_time, bytes = new.bytes
+    FROM unnest($1::bigint[], $2::bigint[], $3::bigint[], $4::bytea[], $5::tid[])
+        AS new (tree, sequence, due_time, bytes, spot)
+    WHERE state.ctid = new.spot AND state.tree + 0 = new.tree AND state.sequence = new.sequence
+    RETURNING state.tree, state.ctid";
 
 impl<'a> Columns<'a> {
-    pub(super) fn trees(&self, telling: bool, list: &mut Vec<Statement<'a>>) {
+    pub(super) fn trees(&self, spots: Option<&Spots>, list: &mut Vec<Statement<'a>>) {
         if self.trees.is_empty() {
             return;
         }
         let trees = &self.trees;
-        let wanted = trees.iter().map(|(place, write, _)| (write.tree.0, *place)).collect();
-        let sql = if telling { concat!(update_state!(), " RETURNING state.tree") } else { update_state!() };
+        let wanted = match spots {
+            Some(_) => Wants::Spots(trees.len() as u64),
+            None => Wants::Rows(trees.iter().map(|(place, write, _)| (write.tree.0, *place)).collect()),
+        };
         let of = |column: fn(&TreeWrite) -> i64| {
             trees.iter().map(|(_, write, _)| column(write)).collect::<Vec<_>>()
         };
-        list.push(statement(
-            sql,
-            rows(wanted, telling),
-            values![
-                of(|write| write.tree.0),
-                trees.iter().map(|(.., sequence)| *sequence).collect::<Vec<_>>(),
-                trees.iter().map(|(_, write, _)| write.due_time.map(time)).collect::<Vec<_>>(),
-                trees.iter().map(|(_, write, _)| &write.state[..]).collect::<Vec<_>>()
-            ],
-        ));
+        let mut values = values![
+            of(|write| write.tree.0),
+            trees.iter().map(|(.., sequence)| *sequence).collect::<Vec<_>>(),
+            trees.iter().map(|(_, write, _)| write.due_time.map(time)).collect::<Vec<_>>(),
+            trees.iter().map(|(_, write, _)| &write.state[..]).collect::<Vec<_>>()
+        ];
+        let known = spots.and_then(|spots| spots.trees.of(trees.iter().map(|(_, write, _)| write.tree.0)));
+        let sql = match known {
+            Some(known) => {
+                values.push(Box::new(known));
+                UPDATE_STATE_AT
+            }
+            None => UPDATE_STATE,
+        };
+        list.push(statement(sql, wanted, values));
     }
 
     /// What changes rarely about schedules that are there, and what is appended for all.

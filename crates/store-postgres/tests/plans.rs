@@ -2,11 +2,11 @@
 
 use std::time::{Duration, Instant};
 
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 use punctual_core::{Outcome, ScheduleKey};
 use punctual_store::{
-    Batch, Claim, Closing, Expected, Keeper, NewQueue, QueueKey, QueueSettings, RunWrite, Sequence, ShardId,
-    Store, TreeKey, TreeWrite, Unit,
+    Batch, Claim, Closing, Epoch, Expected, Keeper, NewQueue, NodeId, QueueKey, QueueSettings, RunWrite,
+    Sequence, ShardId, Store, StoreError, TreeKey, TreeWrite, Unit,
 };
 use punctual_store_postgres::{Options, Postgres};
 use punctual_testkit::Postgres as Server;
@@ -189,11 +189,7 @@ async fn a_snapshot_held_open_does_not_make_claims_walk_through_what_was_claimed
     let (store, queue) = open(&server, "held").await;
     let query = |sql: &str| server.query("held", sql).expect(sql);
     insert(&server, "held", queue, 1..=CLAIMED + 20_000);
-    let url = format!("postgresql://postgres@127.0.0.1:{}/held", server.port());
-    let (holder, connection) = tokio_postgres::connect(&url, tokio_postgres::NoTls).await.expect("a holder");
-    tokio::spawn(connection);
-    let hold = "BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT count(*) FROM pg_class";
-    holder.batch_execute(hold).await.expect("a snapshot");
+    let holder = holder(&server, "held").await;
     query(&format!("UPDATE punctual.run_live SET state = 2 WHERE run <= {CLAIMED}"));
 
     let mut times = Vec::new();
@@ -223,4 +219,78 @@ async fn a_snapshot_held_open_does_not_make_claims_walk_through_what_was_claimed
     query("VACUUM punctual.run_live");
     front(1_000_003);
     claim_until(&store, queue, 1_000_003).await;
+}
+
+/// Somebody who holds a snapshot open until it is dropped.
+async fn holder(server: &Server, database: &str) -> tokio_postgres::Client {
+    let url = format!("postgresql://postgres@127.0.0.1:{}/{database}", server.port());
+    let (holder, connection) = tokio_postgres::connect(&url, tokio_postgres::NoTls).await.expect("a holder");
+    tokio::spawn(connection);
+    let hold = "BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT count(*) FROM pg_class";
+    holder.batch_execute(hold).await.expect("a snapshot");
+    holder
+}
+
+/// All schedules move on, each with a state of a kilobyte, so that a page has room for few versions.
+async fn move_on(store: &Postgres, round: usize, epoch: Option<Epoch>) -> Vec<Result<(), StoreError>> {
+    let units = (1..=BATCH as i64).map(|tree| {
+        let write = tree_write(tree, Expected::At(Sequence(round as u64 + 1)));
+        Unit { tree: Some(TreeWrite { state: vec![7; 1_000].into(), epoch, ..write }), ..Unit::default() }
+    });
+    store.commit(Batch::of(units.collect())).await.expect("schedules move on")
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_snapshot_held_open_does_not_make_schedules_dearer_to_find() {
+    const CHANGES: usize = 60;
+    let server = Server::start_careless().expect("PostgreSQL starts");
+    let (store, _) = open(&server, "spots").await;
+    let _holder = holder(&server, "spots").await;
+    for round in 0..CHANGES {
+        assert!(move_on(&store, round, None).await.iter().all(Result::is_ok));
+    }
+    // Each row has as many versions as it had changes, in several pages; only the first change looked into the index.
+    let mut looked = String::new();
+    for _ in 0..100 {
+        let sql = "SELECT coalesce(sum(n_tup_upd), 0), (SELECT sum(idx_tup_read) FROM pg_stat_user_indexes
+            WHERE relname = 'state') FROM pg_stat_user_tables WHERE relname = 'state'";
+        looked = server.query("spots", sql).expect("statistics");
+        if looked.starts_with(&format!("{}|", CHANGES * BATCH)) {
+            break;
+        }
+        // They are told once a second.
+        tokio::time::sleep(Duration::from_millis(100)).await;
+    }
+    let read: usize = looked.trim().rsplit('|').next().and_then(|read| read.parse().ok()).expect(&looked);
+    assert!(read < 3 * BATCH, "{looked}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn rows_that_are_elsewhere_are_found_by_their_keys() {
+    let server = Server::start_careless().expect("PostgreSQL starts");
+    let (store, _) = open(&server, "moved").await;
+    let query = |sql: &str| server.query("moved", sql).expect(sql);
+    let lease = |node: &str| store.acquire(ShardId(0), NodeId(node.into()), SignedDuration::from_secs(60));
+    let mut ours = lease("a").await.expect("a lease").expect("nobody has it");
+    let mut round = 0;
+    for disturbance in ["SELECT 1", "VACUUM FULL punctual.state", "VACUUM FULL punctual.lease", "SELECT 1"] {
+        ours = store.renew(ours, SignedDuration::from_secs(60)).await.expect("it is ours");
+        query(disturbance);
+        for _ in 0..3 {
+            assert!(
+                move_on(&store, round, Some(ours.epoch)).await.iter().all(Result::is_ok),
+                "{disturbance}"
+            );
+            round += 1;
+        }
+    }
+    let sequences = query("SELECT DISTINCT sequence FROM punctual.state WHERE tree <= 20");
+    assert_eq!(sequences.trim(), (round + 1).to_string(), "each moved on by itself");
+    // What somebody else wrote is met, and so is a lease that was lost, though both were here a moment ago.
+    query("UPDATE punctual.state SET sequence = sequence + 1 WHERE tree = 7");
+    let answers = move_on(&store, round, Some(ours.epoch)).await;
+    assert_eq!(answers.iter().filter(|answer| answer.is_err()).count(), 1, "{answers:?}");
+    query("UPDATE punctual.lease SET epoch = epoch + 1, node = 'b' WHERE shard = 0");
+    let answers = move_on(&store, round + 1, Some(ours.epoch)).await;
+    assert!(answers.iter().all(|answer| matches!(answer, Err(StoreError::Fenced { .. }))), "{answers:?}");
 }

@@ -2,7 +2,7 @@
 //! their workflows end.
 //!
 //! A start is a run, so it is durable before the cluster hears of it. A node that dies is taken over after its lease; whoever
-//! takes over asks for the start again with the same request id, which the cluster answers with the workflow it began.
+//! takes over looks whether the cluster has the workflow, and else asks for the start again with the same request id.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};

@@ -10,6 +10,7 @@ mod callbacks;
 mod ending;
 mod ended;
 mod stop;
+mod left;
 
 use std::future::Future;
 use std::net::SocketAddr;

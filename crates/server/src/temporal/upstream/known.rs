@@ -8,13 +8,16 @@ use punctual_store::record::RunBody;
 use tonic::{Code, Status};
 
 use super::super::wire::common::WorkflowExecution;
-use super::super::wire::service;
+use super::super::wire::{enums, service};
 use super::{Upstream, request};
 
 /// A workflow that the cluster has.
 pub(super) struct Known {
     /// The run that it began with.
     pub(super) first_run: String,
+    pub(super) is_running: bool,
+    /// Whether somebody had it go on from an earlier moment.
+    pub(super) was_reset: bool,
 }
 
 /// The workflow of a start, if the cluster has it. One with the same id that is not of the schedule is not it.
@@ -39,5 +42,7 @@ pub(super) async fn find(
     let run = info.execution.unwrap_or_default().run_id;
     Ok(is_ours.then(|| Known {
         first_run: Some(info.first_run_id).filter(|first| !first.is_empty()).unwrap_or(run),
+        is_running: info.status == enums::WorkflowExecutionStatus::Running as i32,
+        was_reset: more.last_reset_time.is_some(),
     }))
 }

@@ -14,6 +14,7 @@ use tokio::sync::{Semaphore, watch};
 use tokio::task::{JoinHandle, JoinSet};
 
 use super::follow::follow;
+use super::left::look_after;
 use crate::app::App;
 use crate::convert::action::WORKFLOWS_QUEUE;
 
@@ -84,7 +85,8 @@ pub(crate) fn start(app: &Arc<App>) -> JoinHandle<()> {
                 let namespace = queue.made.namespace.clone();
                 if served.insert(namespace.clone(), ()).is_none() {
                     helpers.spawn(serve(app.clone(), namespace.clone()));
-                    helpers.spawn(beat(app.clone(), namespace));
+                    helpers.spawn(beat(app.clone(), namespace.clone()));
+                    helpers.spawn(look_after(app.clone(), namespace));
                 }
             }
         }

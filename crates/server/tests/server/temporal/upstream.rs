@@ -4,6 +4,7 @@ mod fake;
 mod forwarding;
 mod starts;
 mod callbacks;
+mod left;
 
 use history::history_event::Attributes;
 use punctual_server::Config;

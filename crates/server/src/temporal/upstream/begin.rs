@@ -25,7 +25,8 @@ pub(super) async fn begin(
     mut request: service::StartWorkflowExecutionRequest,
     may_run: &mut bool,
 ) -> Result<Begun, Status> {
-    // Who takes over looks first: the workflow may be there, as another run than the one that was asked for.
+    // Who takes over looks first, and so does who got no answer: the workflow may be there, as another run by now than the
+    // one that was asked for.
     let mut looks = claimed.live.attempt > 1;
     let (mut refusal, mut taken): (Option<String>, Option<Status>) = (None, None);
     let mut wait = WAIT_FIRST;
@@ -82,6 +83,7 @@ pub(super) async fn begin(
             code => {
                 // It was never sent, or refused before it counted.
                 *may_run = !matches!(code, Code::ResourceExhausted);
+                looks = true;
                 tracing::warn!(workflow = request.workflow_id, %status, "a start at the cluster has to wait");
             }
         }

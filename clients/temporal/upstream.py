@@ -3,6 +3,9 @@
 Punctual is killed and the Temporal server is started again in between. At the end the workflow ids that the Temporal server
 knows are compared with the times that the schedules had: none is missing, none is there twice, and none overlaps that must not.
 
+All of that twice, side by side: with a Temporal server that allows callbacks to Punctual, until it is started again without
+that permission, and with one that never does. How ends of workflows were heard of is counted.
+
 Usage: upstream.py <punctual> <temporal>
 """
 
@@ -11,6 +14,9 @@ import socket
 import subprocess
 import sys
 import tempfile
+import time
+import urllib.request
+from collections import Counter
 from datetime import datetime, timedelta, timezone
 from pathlib import Path
 
@@ -43,6 +49,18 @@ class Slow:
     async def run(self) -> str:
         await asyncio.sleep(3)
         return "rested"
+
+
+@workflow.defn
+class Hopping:
+    """Goes on as another run, twice: whoever takes it over must know it by more than the request that began it."""
+
+    @workflow.run
+    async def run(self, hops: int = 2) -> str:
+        await asyncio.sleep(1)
+        if hops:
+            workflow.continue_as_new(hops - 1)
+        return "there"
 
 
 def free_port() -> int:
@@ -83,12 +101,13 @@ OVERLAPS = {
     "buffer": (Slow, ScheduleOverlapPolicy.BUFFER_ONE),
     "cancel": (Slow, ScheduleOverlapPolicy.CANCEL_OTHER),
     "terminate": (Slow, ScheduleOverlapPolicy.TERMINATE_OTHER),
+    "hop": (Hopping, ScheduleOverlapPolicy.SKIP),
 }
 
 
 async def create(client: Client) -> None:
     for name, (kind, overlap) in OVERLAPS.items():
-        every = timedelta(seconds=1 if name in ("all", "skip", "buffer") else 2)
+        every = timedelta(seconds=2 if name in ("cancel", "terminate") else 1)
         await client.create_schedule(
             name,
             Schedule(
@@ -123,9 +142,11 @@ async def settle(client: Client) -> None:
     raise SystemExit("workflows do not end")
 
 
-async def compare(client: Client) -> None:
+async def compare(client: Client, mode: str) -> None:
     for name in OVERLAPS:
         found = [item async for item in client.list_workflows(f"TemporalScheduledById = '{name}'")]
+        # A run that was continued as another one is not a start.
+        found = [item for item in found if item.status != WorkflowExecutionStatus.CONTINUED_AS_NEW]
         ids = [item.id for item in found]
         assert len(ids) == len(set(ids)), f"{name}: started twice: {sorted(ids)}"
         told = (await client.get_schedule_handle(name).describe()).info.num_actions
@@ -136,7 +157,7 @@ async def compare(client: Client) -> None:
             assert not gaps, f"lost before {gaps}"
             assert all(item.status == WorkflowExecutionStatus.COMPLETED for item in found)
             late = datetime.now(timezone.utc) - times[-1]
-            print(f"all: {len(ids)} workflows, each second has one, the last {late.total_seconds():.0f} s ago")
+            print(f"{mode}: all: {len(ids)} workflows, each second has one, the last {late.total_seconds():.0f} s ago")
             continue
         found.sort(key=lambda item: item.start_time)
         # A terminated run makes room before its workflow has heard of it.
@@ -146,40 +167,90 @@ async def compare(client: Client) -> None:
         statuses = {item.status.name for item in found}
         wanted = {"cancel": "CANCELED", "terminate": "TERMINATED"}.get(name, "COMPLETED")
         assert wanted in statuses and len(found) > 2, f"{name}: {statuses} of {len(found)}"
-        print(f"{name}: {len(found)} workflows, one at a time, {', '.join(sorted(statuses))}")
+        print(f"{mode}: {name}: {len(found)} workflows, one at a time, {', '.join(sorted(statuses))}")
 
 
-async def main(punctual: str, temporal: str) -> None:
+class Ends:
+    """How ends of workflows were heard of, over all lives of a server."""
+
+    def __init__(self, port: int):
+        self.port, self.before = port, Counter()
+
+    def now(self) -> Counter:
+        by, closed = self.read('punctual_workflow_ends_total{by="'), self.read('punctual_runs_closed_total{outcome="')
+        assert closed["failed"] == 0 and closed["timed_out"] == 0, f"runs failed: {closed}"
+        return self.before + by
+
+    def read(self, name: str) -> Counter:
+        with urllib.request.urlopen(f"http://127.0.0.1:{self.port}/metrics", timeout=10) as answer:
+            lines = answer.read().decode().splitlines()
+        found = [line.removeprefix(name).split('"} ') for line in lines if line.startswith(name)]
+        return Counter({word: int(count) for word, count in found})
+
+    def keep(self) -> None:
+        """The server is about to be killed, and its counts with it."""
+        self.before = self.now()
+
+
+ALLOWED = 'callback.allowedAddresses=[{"Pattern":"127.0.0.1:*","AllowInsecure":true}]'
+
+
+async def story(punctual: str, temporal: str, mode: str) -> None:
+    begun = time.monotonic()
     front, behind = free_port(), free_port()
     with tempfile.TemporaryDirectory() as folder:
-        upstream = Program(
+        refusing = (
             temporal, "server", "start-dev", "--headless", "--ip", "127.0.0.1", "--port", str(behind),
             "--db-filename", str(Path(folder, "temporal.db")), "--log-level", "never",
         )
+        allowing = (*refusing, "--dynamic-config-value", ALLOWED)
+        upstream = Program(*(allowing if mode == "allowed" else refusing))
         server = Program(
             punctual, "serve", "--listen", f"127.0.0.1:{front}", "--database", f"sqlite:{folder}/punctual.db",
             "--temporal-upstream", f"http://127.0.0.1:{behind}", "--worker-lease", "3s", "--log-filter", "error",
         )
+        ends = Ends(front)
         try:
             client = await connect(f"127.0.0.1:{front}")
-            work = dict(task_queue="work", workflows=[Quick, Slow], workflow_runner=UnsandboxedWorkflowRunner())
+            work = dict(task_queue="work", workflows=[Quick, Slow, Hopping], workflow_runner=UnsandboxedWorkflowRunner())
             async with Worker(client, **work):
                 await create(client)
                 await grows(client, "all", 5)
-                server.stop(kill=True)
+                ends.keep()
+                await asyncio.to_thread(server.stop, kill=True)
                 server.start()
                 await connect(f"127.0.0.1:{front}")
                 await grows(client, "all", 5)
-                upstream.stop(kill=False)
+                await asyncio.to_thread(upstream.stop, kill=False)
                 upstream.start()
                 await connect(f"127.0.0.1:{front}")
                 await grows(client, "all", 5)
                 await grows(client, "skip", 2)
+                if mode == "allowed":
+                    by = ends.now()
+                    assert by["callback"] > 2 * (by["poll"] + by["look"]), f"few callbacks: {by}"
+                    print(f"allowed: ends so far: {dict(by)}")
+                    # The permission is gone: what begins from now on is polled for, what is under way is not lost.
+                    await asyncio.to_thread(upstream.stop, kill=False)
+                    upstream.command = refusing
+                    upstream.start()
+                    await connect(f"127.0.0.1:{front}")
+                    polled = ends.now()["poll"]
+                    await grows(client, "all", 5)
+                    await grows(client, "skip", 2)
+                    assert ends.now()["poll"] > polled + 2, f"nothing is polled for: {ends.now()}"
                 await settle(client)
-                await compare(client)
+                await compare(client, mode)
+                by = ends.now()
+                assert mode == "allowed" or by["callback"] + by["look"] == 0, f"callbacks were refused: {by}"
+                print(f"{mode}: ends: {dict(by)}, {time.monotonic() - begun:.0f} s")
         finally:
             server.stop(kill=True)
             upstream.stop(kill=True)
+
+
+async def main(punctual: str, temporal: str) -> None:
+    await asyncio.gather(*(story(punctual, temporal, mode) for mode in ("allowed", "refused")))
 
 
 if __name__ == "__main__":

@@ -127,9 +127,14 @@ impl Calls {
         }
     }
 
-    /// Who a callback's token speaks for; nothing if it is forged or over.
-    pub(crate) fn verify(&self, token: &str, now: i64) -> Option<Claim> {
-        self.signer.verify(token, CALLBACK, now).ok()
+    /// A token that speaks for a run.
+    pub(crate) fn sign(&self, claim: &Claim) -> String {
+        self.signer.sign(claim)
+    }
+
+    /// Who a token for this purpose speaks for; nothing if it is forged or over.
+    pub(crate) fn verify(&self, token: &str, purpose: &str, now: i64) -> Option<Claim> {
+        self.signer.verify(token, purpose, now).ok()
     }
 
     fn accepted(&self) -> MutexGuard<'_, BTreeMap<(Arc<str>, RunKey), u32>> {

@@ -11,7 +11,7 @@ use crate::app::App;
 use crate::limits::METRIC_QUEUES_MAX;
 use crate::logs;
 use crate::status::code_word;
-use crate::temporal::upstream::FORWARDED;
+use crate::temporal::upstream::{FORWARDED, WAYS};
 
 /// How a request came.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -28,6 +28,11 @@ pub(crate) const SERVER: &[(&str, &str, &str)] = &[
     ("punctual_server_start_time_seconds", "gauge", "When the node was started, in seconds since 1970."),
     ("punctual_server_build_info", "gauge", "Always 1; the label has the version."),
     ("punctual_calls_in_flight", "gauge", "Outside calls that this node is making."),
+    (
+        "punctual_workflow_ends_total",
+        "counter",
+        "Ends of workflows at the Temporal cluster behind this server, by how they were heard of: callback, look, poll.",
+    ),
     ("punctual_log_lines_left_out_total", "counter", "Log lines of a storm that were not written."),
     ("punctual_queue_runs", "gauge", "Runs by queue and state; at most 100 queues are shown."),
 ];
@@ -104,8 +109,18 @@ pub(crate) async fn render(app: &App) -> String {
         head(&mut text, name);
         let _ = writeln!(text, "{name}{labels} {value}");
     }
+    workflow_ends(app, &mut text);
     queues(app, &mut text).await;
     text
+}
+
+fn workflow_ends(app: &App, text: &mut String) {
+    let Some(upstream) = &app.upstream else { return };
+    let name = "punctual_workflow_ends_total";
+    head(text, name);
+    for (way, word) in WAYS {
+        let _ = writeln!(text, "{name}{{by=\"{word}\"}} {}", upstream.callbacks.counted(way));
+    }
 }
 
 async fn queues(app: &App, text: &mut String) {

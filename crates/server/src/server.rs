@@ -116,8 +116,8 @@ impl Server {
         // What needs no thought needs no declaration: the queue that every command names when it names none.
         engine.create_queue(NAMESPACE_DEFAULT, QUEUE_DEFAULT, QueueSettings::default()).await?;
         let calls = Calls::new(&config, &address.to_string(), &engine).await?;
-        let upstream = Some(config.temporal_upstream.as_str()).filter(|url| !url.is_empty());
-        let upstream = upstream.map(Upstream::new).transpose().map_err(EngineError::Invalid)?;
+        let upstream = (!config.temporal_upstream.is_empty()).then(|| Upstream::new(&config, address));
+        let upstream = upstream.transpose().map_err(EngineError::Invalid)?;
         let (tell, news) = mpsc::channel(traces::NEWS_MAX);
         let app = Arc::new(App {
             node: config.node.clone(),

@@ -143,7 +143,7 @@ pub(super) fn context(app: &App, live: &LiveRun, body: &RunBody, deadline: Optio
     let made = &live.made;
     let expires = deadline.and_then(|deadline| deadline.checked_add(CALLBACK_GRACE).ok());
     let expires = expires.or_else(|| app.engine.now().checked_add(CALLBACK_TIME).ok());
-    let token = app.calls.signer.sign(&Claim {
+    let token = app.calls.sign(&Claim {
         purpose: CALLBACK.into(),
         namespace: body.namespace.to_string(),
         run: made.run.0,

@@ -13,6 +13,7 @@ use punctual_store::RunKey;
 use serde_json::{Value, json};
 
 use super::Shared;
+use crate::calls::CALLBACK;
 use crate::convert::payload;
 use crate::limits::PAYLOAD_BYTES_MAX;
 use crate::status::{Fault, INVALID_FIELD, INVALID_TOKEN, MALFORMED, PAYLOAD_TOO_LARGE, found};
@@ -38,7 +39,7 @@ pub(crate) async fn take(app: Shared, token: Path<String>, headers: HeaderMap, b
 async fn heard(app: &Shared, token: &str, headers: &HeaderMap, body: Body) -> Result<&'static str, Fault> {
     let now = app.engine.now().as_second();
     // The same words for every token that does not count: whoever guesses learns nothing.
-    let claim = app.calls.verify(token, now);
+    let claim = app.calls.verify(token, CALLBACK, now);
     let claim = claim.ok_or_else(|| Fault::new(&INVALID_TOKEN, "the callback's token does not count"))?;
     let body = axum::body::to_bytes(body, PAYLOAD_BYTES_MAX - 1024).await.map_err(|_| {
         Fault::new(

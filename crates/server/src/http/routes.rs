@@ -62,7 +62,7 @@ fn filter(method: Verb) -> MethodFilter {
 }
 
 fn pages(router: Router, app: &Shared) -> Router {
-    let (counted, asked, called) = (app.clone(), app.clone(), app.clone());
+    let (counted, asked, called, ended) = (app.clone(), app.clone(), app.clone(), app.clone());
     let document = axum::body::Bytes::from(openapi::document().to_string());
     let metrics = move || {
         let app = counted.clone();
@@ -79,6 +79,10 @@ fn pages(router: Router, app: &Shared) -> Router {
         .route(
             "/v1/callbacks/{token}",
             post(move |token, headers, body| callbacks::take(called.clone(), token, headers, body)),
+        )
+        .route(
+            upstream::ENDED_PATH,
+            post(move |headers, body| upstream::take_ended(ended.clone(), headers, body)),
         )
         .route(
             "/openapi.json",

@@ -4,9 +4,16 @@ mod forward;
 pub(crate) mod workflows;
 mod follow;
 mod request;
+mod begin;
+mod known;
+mod callbacks;
 mod ending;
+mod ended;
+mod stop;
+mod left;
 
 use std::future::Future;
+use std::net::SocketAddr;
 use std::sync::Arc;
 
 use axum::Router;
@@ -31,12 +38,16 @@ use super::wire::service;
 use super::wire::service::workflow_service_client::WorkflowServiceClient;
 use super::wire::service::workflow_service_server::WorkflowServiceServer;
 use crate::app::App;
+use crate::config::Config;
 use crate::limits::{
     HEADER_BYTES_MAX, KEEP_ALIVE_PAUSE, MESSAGE_BYTES_MAX, UPSTREAM_CONNECT_TIME_MAX, UPSTREAM_TIME_MAX,
 };
 
+use callbacks::Callbacks;
 use workflows::Followed;
 
+pub(crate) use callbacks::{PATH as ENDED_PATH, WAYS};
+pub(crate) use ended::take as take_ended;
 pub(crate) use forward::{FORWARDED, forward};
 
 /// The methods that stay here; every other one belongs to the cluster.
@@ -60,13 +71,18 @@ pub(crate) struct Upstream {
     /// For requests of our own.
     channel: Channel,
     followed: Followed,
+    pub(crate) callbacks: Callbacks,
 }
 
 impl Upstream {
-    /// The cluster at this URL, such as `http://127.0.0.1:7233`. Nothing is connected before it is needed.
-    pub(crate) fn new(url: &str) -> Result<Upstream, String> {
-        let uri: axum::http::Uri = url.parse().map_err(|error| format!("temporal_upstream: {error}"))?;
-        let authority = uri.authority().ok_or("temporal_upstream has no host and port")?.to_string();
+    /// The cluster at the URL of the settings, such as `http://127.0.0.1:7233`, behind a server that listens here. Nothing is
+    /// connected before it is needed.
+    pub(crate) fn new(config: &Config, listens: SocketAddr) -> Result<Upstream, String> {
+        let uri: axum::http::Uri =
+            config.temporal_upstream.parse().map_err(|error| format!("temporal_upstream: {error}"))?;
+        let authority = uri.authority().ok_or("temporal_upstream has no host and port")?;
+        let callbacks = Callbacks::new(callbacks::url(&config.callback_url, listens, authority.host()));
+        let authority = authority.to_string();
         let mut connector = HttpConnector::new();
         connector.set_nodelay(true);
         connector.set_connect_timeout(Some(UPSTREAM_CONNECT_TIME_MAX));
@@ -84,7 +100,7 @@ impl Upstream {
             .http2_keep_alive_interval(KEEP_ALIVE_PAUSE)
             .keep_alive_timeout(KEEP_ALIVE_PAUSE)
             .connect_lazy();
-        Ok(Upstream { authority, client, channel, followed: Followed::default() })
+        Ok(Upstream { authority, client, channel, followed: Followed::default(), callbacks })
     }
 
     /// A client for requests of our own.

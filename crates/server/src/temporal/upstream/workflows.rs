@@ -2,7 +2,7 @@
 //! their workflows end.
 //!
 //! A start is a run, so it is durable before the cluster hears of it. A node that dies is taken over after its lease; whoever
-//! takes over asks for the start again with the same request id, which the cluster answers with the workflow it began.
+//! takes over looks whether the cluster has the workflow, and else asks for the start again with the same request id.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -14,6 +14,7 @@ use tokio::sync::{Semaphore, watch};
 use tokio::task::{JoinHandle, JoinSet};
 
 use super::follow::follow;
+use super::left::look_after;
 use crate::app::App;
 use crate::convert::action::WORKFLOWS_QUEUE;
 
@@ -84,7 +85,8 @@ pub(crate) fn start(app: &Arc<App>) -> JoinHandle<()> {
                 let namespace = queue.made.namespace.clone();
                 if served.insert(namespace.clone(), ()).is_none() {
                     helpers.spawn(serve(app.clone(), namespace.clone()));
-                    helpers.spawn(beat(app.clone(), namespace));
+                    helpers.spawn(beat(app.clone(), namespace.clone()));
+                    helpers.spawn(look_after(app.clone(), namespace));
                 }
             }
         }

@@ -1,6 +1,7 @@
 //! A cluster in this process that answers the few things these stories ask, and remembers what it heard.
 
 use std::net::SocketAddr;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -12,10 +13,12 @@ use axum::routing::post;
 use prost::Message;
 use prost_types::Any;
 use punctual_temporal_api::google::rpc;
-use punctual_temporal_api::temporal::api::common::v1::WorkflowExecution;
+use punctual_temporal_api::temporal::api::common::v1::{WorkflowExecution, callback};
+use punctual_temporal_api::temporal::api::enums::v1::WorkflowExecutionStatus as Ended;
 use punctual_temporal_api::temporal::api::errordetails::v1::NotFoundFailure;
 use punctual_temporal_api::temporal::api::history::v1::history_event::Attributes;
 use punctual_temporal_api::temporal::api::history::v1::{History, HistoryEvent};
+use punctual_temporal_api::temporal::api::workflow::v1::WorkflowExecutionInfo;
 use punctual_temporal_api::temporal::api::workflowservice::v1 as service;
 use service::workflow_service_server::{WorkflowService, WorkflowServiceServer};
 use tokio::sync::watch;
@@ -30,11 +33,20 @@ pub struct State {
     pub metadata: Arc<Mutex<MetadataMap>>,
     /// Workflows in the order of their starts.
     pub workflows: Arc<watch::Sender<Vec<Workflow>>>,
+    /// Whether starts may have callbacks; clusters refuse them unless they are told otherwise.
+    pub allows_callbacks: Arc<AtomicBool>,
+    /// Starts that were refused for their callback.
+    pub refused: Arc<AtomicUsize>,
 }
 
 impl Default for State {
     fn default() -> State {
-        State { metadata: Arc::default(), workflows: Arc::new(watch::Sender::new(Vec::new())) }
+        State {
+            metadata: Arc::default(),
+            workflows: Arc::new(watch::Sender::new(Vec::new())),
+            allows_callbacks: Arc::default(),
+            refused: Arc::default(),
+        }
     }
 }
 
@@ -47,6 +59,18 @@ pub struct Workflow {
     /// What it was told to do.
     pub told: Vec<&'static str>,
     pub end: Option<Attributes>,
+    /// How long ago it ended, in seconds, when somebody hears of it.
+    pub ended_ago: i64,
+}
+
+impl Workflow {
+    /// Where its end is to be told, and with which token.
+    pub fn callback(&self) -> Option<(String, String)> {
+        match self.request.completion_callbacks.first()?.variant.clone()? {
+            callback::Variant::Nexus(nexus) => Some((nexus.url, nexus.header["punctual-token"].clone())),
+            other => panic!("{other:?} is no callback of ours"),
+        }
+    }
 }
 
 impl State {
@@ -125,8 +149,23 @@ impl WorkflowService for State {
 
     async fn describe_workflow_execution(
         &self,
-        _request: Request<service::DescribeWorkflowExecutionRequest>,
+        request: Request<service::DescribeWorkflowExecutionRequest>,
     ) -> Result<Response<service::DescribeWorkflowExecutionResponse>, Status> {
+        let id = request.into_inner().execution.unwrap_or_default().workflow_id;
+        let found = self.workflows.borrow().iter().find(|it| it.request.workflow_id == id).cloned();
+        if let Some(it) = found {
+            let status = if it.end.is_some() { Ended::Completed } else { Ended::Running };
+            let info = WorkflowExecutionInfo {
+                status: status.into(),
+                search_attributes: it.request.search_attributes,
+                first_run_id: it.run_id,
+                ..Default::default()
+            };
+            return Ok(Response::new(service::DescribeWorkflowExecutionResponse {
+                workflow_execution_info: Some(info),
+                ..Default::default()
+            }));
+        }
         let detail = NotFoundFailure { current_cluster: "a".into(), active_cluster: "b".into() };
         let detail =
             Any { type_url: <NotFoundFailure as prost::Name>::type_url(), value: detail.encode_to_vec() };
@@ -135,18 +174,30 @@ impl WorkflowService for State {
         Err(Status::with_details(code, message, carried.encode_to_vec().into()))
     }
 
-    /// Answers when the run has ended; never, if nobody started it.
+    /// Answers when the run has ended, or at once if nobody wants to wait; never, if nobody started it.
     async fn get_workflow_execution_history(
         &self,
         request: Request<service::GetWorkflowExecutionHistoryRequest>,
     ) -> Result<Response<service::GetWorkflowExecutionHistoryResponse>, Status> {
-        let run = request.into_inner().execution.unwrap_or_default().run_id;
-        let ended = |list: &[Workflow]| {
-            list.iter().find(|it| it.run_id == run || run == format!("{}-next", it.run_id))?.end.clone()
+        let request = request.into_inner();
+        let WorkflowExecution { workflow_id, run_id } = request.execution.unwrap_or_default();
+        let is_it = |it: &&Workflow| {
+            let run = it.run_id == run_id || run_id == format!("{}-next", it.run_id);
+            it.request.workflow_id == workflow_id && (run || run_id.is_empty())
         };
+        let find = |list: &[Workflow]| list.iter().find(is_it).cloned();
         let mut seen = self.workflows.subscribe();
-        let attributes = seen.wait_for(|list| ended(list).is_some()).await.map(|list| ended(&list)).unwrap();
-        let event = HistoryEvent { attributes, ..Default::default() };
+        let wanted =
+            |list: &Vec<Workflow>| find(list).is_some_and(|it| it.end.is_some() || !request.wait_new_event);
+        let it = seen.wait_for(wanted).await.map(|list| find(&list)).unwrap().unwrap();
+        let seconds = jiff::Timestamp::now().as_second() - it.ended_ago;
+        let event = HistoryEvent {
+            event_time: Some(prost_types::Timestamp { seconds, nanos: 0 }),
+            attributes: it
+                .end
+                .or(Some(Attributes::WorkflowExecutionStartedEventAttributes(Default::default()))),
+            ..Default::default()
+        };
         Ok(Response::new(service::GetWorkflowExecutionHistoryResponse {
             history: Some(History { events: vec![event] }),
             ..Default::default()
@@ -158,13 +209,19 @@ impl WorkflowService for State {
         request: Request<service::StartWorkflowExecutionRequest>,
     ) -> Result<Response<service::StartWorkflowExecutionResponse>, Status> {
         let request = request.into_inner();
+        if !request.completion_callbacks.is_empty() && !self.allows_callbacks.load(SeqCst) {
+            self.refused.fetch_add(1, SeqCst);
+            return Err(Status::invalid_argument(
+                "invalid callback url: it does not match any configured callback address",
+            ));
+        }
         let mut answer = Err(Status::already_exists("another start has this id"));
         self.workflows.send_modify(|list| {
             let place = list.iter().position(|it| it.request.workflow_id == request.workflow_id);
             let place = place.unwrap_or_else(|| {
                 let run_id = format!("run-{}", list.len());
-                let (asked, told, end) = (0, Vec::new(), None);
-                list.push(Workflow { request: request.clone(), asked, run_id, told, end });
+                let (asked, told, end, ended_ago) = (0, Vec::new(), None, 0);
+                list.push(Workflow { request: request.clone(), asked, run_id, told, end, ended_ago });
                 list.len() - 1
             });
             list[place].asked += 1;

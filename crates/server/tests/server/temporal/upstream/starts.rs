@@ -2,59 +2,17 @@
 
 use history::history_event::Attributes;
 use punctual_temporal_api::ScheduleAction;
-use punctual_temporal_api::temporal::api::common::v1::{Memo, Payloads};
+use punctual_temporal_api::temporal::api::common::v1::Memo;
 use punctual_temporal_api::temporal::api::enums::v1::{
     ScheduleOverlapPolicy as Overlap, WorkflowExecutionStatus as Status, WorkflowIdReusePolicy,
 };
-use punctual_temporal_api::temporal::api::failure::v1::Failure;
 use punctual_temporal_api::temporal::api::history::v1 as history;
 use punctual_temporal_api::temporal::api::schedule::v1 as wire;
 
 use super::super::{Front, creation, json, workflow};
-use super::fake::{Fake, Workflow};
-use super::{before, front};
+use super::fake::Fake;
+use super::{before, completed, count, failed, front, running, shown, trigger};
 use crate::bed::{Bed, on_file};
-
-async fn trigger(front: &mut Front, request: &str, overlap: Overlap) {
-    let trigger = wire::TriggerImmediatelyRequest { overlap_policy: overlap.into(), ..Default::default() };
-    let patch = wire::SchedulePatch { trigger_immediately: Some(trigger), ..Default::default() };
-    front.patch("s", request, patch).await.unwrap();
-}
-
-fn completed(text: &str) -> Attributes {
-    Attributes::WorkflowExecutionCompletedEventAttributes(
-        history::WorkflowExecutionCompletedEventAttributes {
-            result: Some(Payloads { payloads: vec![json(text)] }),
-            ..Default::default()
-        },
-    )
-}
-
-fn failed(message: &str) -> Attributes {
-    let failure = Some(Failure { message: message.into(), source: "test".into(), ..Default::default() });
-    Attributes::WorkflowExecutionFailedEventAttributes(history::WorkflowExecutionFailedEventAttributes {
-        failure,
-        ..Default::default()
-    })
-}
-
-/// Waits until the last start of the schedule has this status.
-async fn shown(front: &mut Front, count: usize, status: Status) {
-    let mut statuses = Vec::new();
-    for _ in 0..600 {
-        let recent = front.describe("s").await.unwrap().info.unwrap().recent_actions;
-        statuses = recent.iter().map(wire::ScheduleActionResult::start_workflow_status).collect();
-        if statuses.len() == count && statuses.last() == Some(&status) {
-            return;
-        }
-        tokio::time::sleep(std::time::Duration::from_millis(50)).await;
-    }
-    panic!("{count} starts, the last {status:?}, were wanted; found {statuses:?}");
-}
-
-fn count(count: usize) -> impl Fn(&[Workflow]) -> bool {
-    move |list| list.len() == count
-}
 
 #[tokio::test]
 async fn a_workflow_is_started_with_all_that_was_asked_and_told_how_the_last_one_ended() {
@@ -162,10 +120,11 @@ async fn nothing_is_lost_or_doubled_when_either_side_is_started_again() {
     trigger(&mut front, "t1", Overlap::AllowAll).await;
     fake.state.see(count(1)).await;
 
+    // The run that it was continued as has another request id: to ask for the start again would be refused.
+    fake.state.workflows.send_modify(|list| list[0].request.request_id = "another".into());
+
     front.bed.stop().await;
     let mut front = Front::on(Bed::with(config).await).await;
-    let seen = fake.state.see(|list| list[0].asked == 2).await;
-    assert_eq!(seen.len(), 1, "it was asked for again under the same name");
 
     let (address, state) = (fake.address, fake.state.clone());
     fake.stop().await;
@@ -174,7 +133,27 @@ async fn nothing_is_lost_or_doubled_when_either_side_is_started_again() {
     fake.state.see(count(2)).await;
     fake.state.end(0, completed("1"));
     fake.state.end(1, completed("2"));
-    shown(&mut front, 2, Status::Completed).await;
-    assert_eq!(front.describe("s").await.unwrap().info.unwrap().running_workflows, []);
+    running(&mut front, 0).await;
+    let info = front.describe("s").await.unwrap().info.unwrap();
+    assert_eq!(info.recent_actions.len(), 2);
+    assert!(info.recent_actions.iter().all(|it| it.start_workflow_status() == Status::Completed));
+    fake.state.see(|list| list.len() == 2 && list.iter().all(|it| it.asked == 1)).await;
+    front.bed.stop().await;
+}
+
+#[tokio::test]
+async fn a_time_of_the_spec_is_started_once_for_ever() {
+    let fake = Fake::new().await;
+    let mut front = front(&fake).await;
+    let mut asked = creation("s");
+    let every_second = wire::IntervalSpec {
+        interval: Some(prost_types::Duration { seconds: 1, nanos: 0 }),
+        ..Default::default()
+    };
+    let spec = wire::ScheduleSpec { interval: vec![every_second], ..Default::default() };
+    asked.schedule.as_mut().unwrap().spec = Some(spec);
+    front.create(asked).await.unwrap();
+    let first = fake.state.see(|list| !list.is_empty()).await.remove(0).request;
+    assert_eq!(first.workflow_id_reuse_policy, WorkflowIdReusePolicy::RejectDuplicate as i32);
     front.bed.stop().await;
 }

@@ -1,0 +1,119 @@
+//! Workflows that were left behind: their runs were stopped here, and whoever had to tell the cluster died before it did.
+//!
+//! A run that is terminated, or that was asked to stop when its node died, is over at once; its workflow is not. So what was
+//! stopped lately is looked at now and then, and told again where the workflow still runs. To tell twice is harmless.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::time::Duration;
+
+use jiff::{SignedDuration, Timestamp};
+use punctual_core::Outcome;
+use punctual_engine::{EngineError, RunSearch, RunView};
+use punctual_store::{RunFilter, RunKey};
+use tonic::Code;
+
+use super::super::wire::common::WorkflowExecution;
+use super::stop::{Stop, cancel, terminate};
+use super::{Upstream, known, request};
+use crate::app::App;
+use crate::convert::action::WORKFLOWS_QUEUE;
+
+/// The time between two looks.
+const PAUSE: Duration = Duration::from_secs(60);
+
+/// How far back the first look goes: a node may have been away for a while.
+const BACK_FIRST: SignedDuration = SignedDuration::from_hours(24);
+
+/// How far each look goes back behind the one before: clocks differ, and ends are written a moment after their time.
+const BACK: SignedDuration = SignedDuration::from_mins(1);
+
+/// Runs of one page, and pages of one look for each outcome. A look ends early with a page that has nothing new in it: the
+/// latest runs come first.
+const PAGE_RUNS: usize = 100;
+const PAGES_MAX: usize = 20;
+
+/// Looks after the stopped starts of one namespace until the server stops.
+pub(super) async fn look_after(app: Arc<App>, namespace: Arc<str>) {
+    let Some(upstream) = &app.upstream else { return };
+    let mut since = app.engine.now().checked_sub(BACK_FIRST).unwrap_or(Timestamp::MIN);
+    let mut settled = BTreeSet::new();
+    loop {
+        let begun = app.engine.now();
+        let looked = tokio::select! {
+            looked = look(&app, upstream, &namespace, since, &mut settled) => looked,
+            () = app.stop() => return,
+        };
+        match looked {
+            Ok(true) => since = begun.checked_sub(BACK).unwrap_or(begun),
+            // The cluster or the database is away: the next look goes back as far.
+            Ok(false) => {}
+            Err(error) => tracing::debug!(%namespace, %error, "stopped workflows could not be looked at"),
+        }
+        tokio::select! {
+            () = tokio::time::sleep(PAUSE) => {}
+            () = app.stop() => return,
+        }
+    }
+}
+
+/// One look at what was stopped since then. False if the cluster did not say about all of it.
+async fn look(
+    app: &App,
+    upstream: &Upstream,
+    namespace: &Arc<str>,
+    since: Timestamp,
+    settled: &mut BTreeSet<RunKey>,
+) -> Result<bool, EngineError> {
+    let (mut all, mut seen) = (true, BTreeSet::new());
+    for outcome in [Outcome::Terminated, Outcome::Cancelled] {
+        let mut before = None;
+        for _ in 0..PAGES_MAX {
+            let search = RunSearch {
+                queue: Some(WORKFLOWS_QUEUE.into()),
+                filter: Some(RunFilter::Closed(Some(outcome))),
+                before,
+                count: PAGE_RUNS,
+                ..RunSearch::default()
+            };
+            let page = app.engine.list_runs(namespace, search).await?;
+            let is_new = |view: &&RunView| {
+                view.stored.closing.as_ref().is_some_and(|closing| closing.closed_at >= since)
+            };
+            let mut found = false;
+            for view in page.runs.iter().filter(is_new) {
+                found = true;
+                let run = view.stored.run.made.run;
+                if settled.contains(&run) || settle(upstream, view, outcome).await.is_ok() {
+                    seen.insert(run);
+                } else {
+                    all = false;
+                }
+            }
+            before = page.next.and_then(|next| next.parse().ok()).map(RunKey);
+            if before.is_none() || !found {
+                break;
+            }
+        }
+    }
+    *settled = seen;
+    Ok(all)
+}
+
+/// Stops the workflow of a run, if it still runs.
+async fn settle(upstream: &Upstream, view: &RunView, outcome: Outcome) -> Result<(), Code> {
+    let (live, body) = (&view.stored.run, &view.body);
+    let known = known::find(upstream, live, body).await.map_err(|status| status.code())?;
+    // Who resets a workflow wants it to go on.
+    let Some(known) = known.filter(|known| known.is_running && !known.was_reset) else { return Ok(()) };
+    let execution = WorkflowExecution { workflow_id: body.name.to_string(), run_id: known.first_run };
+    tracing::info!(workflow = execution.workflow_id, ?outcome, "a workflow that was left behind is stopped");
+    let stop = Stop { namespace: &body.namespace, identity: request::identity(body), execution: &execution };
+    if outcome == Outcome::Terminated {
+        return terminate(upstream, stop).await.then_some(()).ok_or(Code::Unavailable);
+    }
+    match cancel(upstream, stop, format!("cancel-{}", request::id(live, body))).await {
+        Ok(()) | Err(Code::NotFound) => Ok(()),
+        Err(code) => Err(code),
+    }
+}

@@ -1,5 +1,7 @@
 //! What an operator can set about the engine.
 
+use std::sync::Arc;
+
 use jiff::SignedDuration;
 use punctual_core::Limits;
 
@@ -34,6 +36,9 @@ pub struct EngineConfig {
     pub requests_max: usize,
     /// The last bytes of a run's log that are kept.
     pub log_tail_bytes_max: usize,
+    /// The queues of this name have runs that stand for something that goes on elsewhere. One that is asked to stop is taken
+    /// over all the same if its worker is lost, so that the wish is passed on and its end awaited; none.
+    pub followed_queue: Option<Arc<str>>,
 }
 
 impl Default for EngineConfig {
@@ -52,6 +57,7 @@ impl Default for EngineConfig {
             retention_pause: SignedDuration::from_mins(1),
             requests_max: 20_000,
             log_tail_bytes_max: 16_384,
+            followed_queue: None,
         }
     }
 }

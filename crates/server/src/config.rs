@@ -13,6 +13,8 @@ use punctual_engine::EngineConfig;
 use punctual_store_sqlite::Synchronous;
 use thiserror::Error;
 
+use crate::convert::action::WORKFLOWS_QUEUE;
+
 pub use settings::shown;
 pub use settings::{Known, SETTINGS};
 
@@ -272,6 +274,8 @@ impl Config {
             ledger_kept_max: self.ledger_kept_max,
             requests_max: self.requests_max,
             log_tail_bytes_max: self.log_tail_bytes_max,
+            // Without a cluster nobody takes them over.
+            followed_queue: (!self.temporal_upstream.is_empty()).then(|| WORKFLOWS_QUEUE.into()),
             ..EngineConfig::default()
         }
     }

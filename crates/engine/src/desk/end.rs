@@ -142,9 +142,11 @@ impl Desk {
         let now = self.clock.now();
         let record = encode_failure(failure);
         let next = match lease.stop {
-            // Nobody wants another attempt of a run that was asked to stop.
-            Some(_) => NextStep::Close { outcome: Outcome::Cancelled },
-            None => lease.retry.after(now, lease.created_at, lease.attempt, outcome, failure, wish),
+            // Nobody wants another attempt of a run that was asked to stop, unless an attempt only follows what goes on.
+            Some(_) if !failure.retryable || !self.is_followed(&lease.retry.queue) => {
+                NextStep::Close { outcome: Outcome::Cancelled }
+            }
+            Some(_) | None => lease.retry.after(now, lease.created_at, lease.attempt, outcome, failure, wish),
         };
         match next {
             NextStep::Close { outcome } => self.close_attempt(run, lease, outcome, Some(record)).await,

@@ -2,7 +2,7 @@
 
 use punctual_core::{Outcome, StartId, StopKind};
 use punctual_store::record::decode_body;
-use punctual_store::{LiveState, RunKey, RunWrite, TreeKey};
+use punctual_store::{LiveState, RunKey, RunWrite, StoredRun, TreeKey};
 
 use super::Desk;
 use super::end::Recorded;
@@ -11,6 +11,17 @@ use crate::shard::Target;
 use crate::verb::{Verb, Work};
 
 impl Desk {
+    /// Whether runs of this queue stand for something that goes on elsewhere.
+    pub(super) fn is_followed(&self, queue: &str) -> bool {
+        self.config.followed_queue.as_deref() == Some(queue)
+    }
+
+    fn is_of_followed(&self, stored: &StoredRun) -> bool {
+        // Decoding is for those who have such queues.
+        self.config.followed_queue.is_some()
+            && decode_body(&stored.run.made.body).is_ok_and(|body| self.is_followed(&body.action.queue))
+    }
+
     /// Asks a run to stop. One that nobody has is over at once; one that a worker has is over when the worker says so, or,
     /// if it is terminated, at once. False if it had ended before.
     pub(crate) async fn stop(&self, run: RunKey, kind: StopKind) -> Result<bool, EngineError> {
@@ -29,6 +40,11 @@ impl Desk {
                 self.tell_of(run);
                 self.alarm.notify_one();
                 self.directives.notify_waiters();
+                Ok(true)
+            }
+            // Nobody follows it at the moment; who does next hears of the wish.
+            StopKind::Cancel if stored.run.attempt > 0 && self.is_of_followed(&stored) => {
+                self.write_run(RunWrite::Stop { run, kind }).await?;
                 Ok(true)
             }
             StopKind::Cancel => {

@@ -44,7 +44,8 @@ pub(super) async fn follow(
         }
     };
     let mut execution = WorkflowExecution { workflow_id: request.workflow_id.clone(), run_id: String::new() };
-    let (mut may_run, mut has_callback) = (false, false);
+    // Who takes over knows nothing of what was asked for before.
+    let (mut may_run, mut has_callback) = (claimed.live.attempt > 1, false);
     let started = tokio::select! {
         started = begin(upstream, claimed, request, &mut may_run) => Some(started),
         _ = told.wait_for(|wish| *wish != Wish::GoOn) => None,

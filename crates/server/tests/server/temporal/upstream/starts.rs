@@ -157,3 +157,27 @@ async fn a_time_of_the_spec_is_started_once_for_ever() {
     assert_eq!(first.workflow_id_reuse_policy, WorkflowIdReusePolicy::RejectDuplicate as i32);
     front.bed.stop().await;
 }
+
+#[tokio::test]
+async fn who_takes_over_a_cancelled_start_waits_for_its_end() {
+    // Once a run that was asked to stop was simply over when its server was: the next workflow began beside the other one.
+    let directory = tempfile::tempdir().unwrap();
+    let fake = Fake::new().await;
+    let mut config = on_file(&directory.path().join("punctual.db"));
+    config.temporal_upstream = before(&fake).temporal_upstream;
+    let mut front = Front::on(Bed::with(config.clone()).await).await;
+    front.create(creation("s")).await.unwrap();
+    trigger(&mut front, "t1", Overlap::AllowAll).await;
+    fake.state.see(count(1)).await;
+    trigger(&mut front, "t2", Overlap::CancelOther).await;
+    fake.state.see(|list| list[0].told == ["cancel"]).await;
+    front.bed.stop().await;
+
+    let front = Front::on(Bed::with(config).await).await;
+    let seen = fake.state.see(|list| list[0].told == ["cancel", "cancel"]).await;
+    assert_eq!(seen.len(), 1, "the next one waits for its end");
+    let cancelled = history::WorkflowExecutionCanceledEventAttributes::default();
+    fake.state.end(0, Attributes::WorkflowExecutionCanceledEventAttributes(cancelled));
+    fake.state.see(count(2)).await;
+    front.bed.stop().await;
+}

@@ -1,16 +1,19 @@
 //! Workflows that were left behind: their runs were stopped here, and whoever had to tell the cluster died before it did.
 //!
-//! A run that is terminated, or that was asked to stop when its node died, is over at once; its workflow is not. So what was
-//! stopped lately is looked at now and then, and told again where the workflow still runs. To tell twice is harmless.
+//! A run that is terminated is over at once; its workflow is not. Whoever follows it tells the cluster. If nobody does at that
+//! moment, the node that ended it does so; and what was stopped lately is looked at now and then, in case that died too, and
+//! told again where the workflow still runs. To tell twice is harmless.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::{SignedDuration, Timestamp};
-use punctual_core::Outcome;
-use punctual_engine::{EngineError, RunSearch, RunView};
+use punctual_core::{Note, Outcome};
+use punctual_engine::{EngineError, Happened, RunSearch, RunView};
 use punctual_store::{RunFilter, RunKey};
+use tokio::sync::broadcast::error::RecvError;
+use tokio::task::JoinSet;
 use tonic::Code;
 
 use super::super::wire::common::WorkflowExecution;
@@ -32,6 +35,40 @@ const BACK: SignedDuration = SignedDuration::from_mins(1);
 /// latest runs come first.
 const PAGE_RUNS: usize = 100;
 const PAGES_MAX: usize = 20;
+
+/// Hears of runs that are stopped while nobody here follows them, until the server stops.
+pub(super) async fn hear(app: Arc<App>) {
+    let mut events = app.engine.watch();
+    let mut told = JoinSet::new();
+    loop {
+        let heard = tokio::select! {
+            heard = events.recv() => heard,
+            () = app.stop() => return,
+        };
+        match heard {
+            Ok(Happened { key, note: Note::RunCompleted { outcome, .. }, run: Some(run), .. }) => {
+                if matches!(outcome, Outcome::Terminated | Outcome::Cancelled) {
+                    told.spawn(tell(app.clone(), key.namespace.clone(), run, outcome));
+                }
+            }
+            // The next look finds what was missed.
+            Ok(_) | Err(RecvError::Lagged(_)) => {}
+            Err(RecvError::Closed) => return,
+        }
+        while told.try_join_next().is_some() {}
+    }
+}
+
+/// Stops the workflow of a run that was just ended, unless somebody here follows it, and so does that.
+async fn tell(app: Arc<App>, namespace: Arc<str>, run: RunKey, outcome: Outcome) {
+    let Some(upstream) = app.upstream.as_ref().filter(|it| !it.followed.has(&namespace, run)) else { return };
+    let view = app.engine.run(&namespace, run).await;
+    if let Ok(view) = view
+        && *view.body.action.queue == *WORKFLOWS_QUEUE
+    {
+        let _ = settle(upstream, &view, outcome).await;
+    }
+}
 
 /// Looks after the stopped starts of one namespace until the server stops.
 pub(super) async fn look_after(app: Arc<App>, namespace: Arc<str>) {

@@ -14,7 +14,7 @@ use tokio::sync::{Semaphore, watch};
 use tokio::task::{JoinHandle, JoinSet};
 
 use super::follow::follow;
-use super::left::look_after;
+use super::left;
 use crate::app::App;
 use crate::convert::action::WORKFLOWS_QUEUE;
 
@@ -60,6 +60,11 @@ impl Default for Followed {
 }
 
 impl Followed {
+    /// Whether somebody here follows a run.
+    pub(super) fn has(&self, namespace: &Arc<str>, run: RunKey) -> bool {
+        self.runs().contains_key(&(namespace.clone(), run))
+    }
+
     fn runs(&self) -> MutexGuard<'_, Runs> {
         self.runs.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -76,6 +81,7 @@ pub(crate) fn start(app: &Arc<App>) -> JoinHandle<()> {
     tokio::spawn(async move {
         let mut served = BTreeMap::new();
         let mut helpers = JoinSet::new();
+        helpers.spawn(left::hear(app.clone()));
         loop {
             let queues = tokio::select! {
                 queues = app.engine.queues_named(WORKFLOWS_QUEUE, served.len()) => queues,
@@ -86,7 +92,7 @@ pub(crate) fn start(app: &Arc<App>) -> JoinHandle<()> {
                 if served.insert(namespace.clone(), ()).is_none() {
                     helpers.spawn(serve(app.clone(), namespace.clone()));
                     helpers.spawn(beat(app.clone(), namespace.clone()));
-                    helpers.spawn(look_after(app.clone(), namespace));
+                    helpers.spawn(left::look_after(app.clone(), namespace));
                 }
             }
         }

@@ -238,6 +238,15 @@ impl Shard {
     }
 }
 
+/// An end is told by the clock of whoever heard of it, which may be a little ahead of ours, or was before it was corrected. Its
+/// schedule knows of it by now, and may start the next run at this very moment: so it is not later than that.
+fn not_after(mut write: RunWrite, seen: Timestamp) -> RunWrite {
+    if let RunWrite::Close { closing, .. } = &mut write {
+        closing.closed_at = closing.closed_at.min(seen);
+    }
+    write
+}
+
 /// The effects of several transitions of one tree, as if they were one.
 #[derive(Default)]
 struct Merged {
@@ -269,7 +278,8 @@ impl Merged {
             Work::Change(verb) => verb.clone().apply(&mut held.tree, now, limits, &mut self.step),
         };
         if answer.is_ok() {
-            self.runs.extend(assignment.runs.iter().cloned());
+            let seen = held.tree.clock();
+            self.runs.extend(assignment.runs.iter().cloned().map(|write| not_after(write, seen)));
         }
         self.take_step();
         answer

@@ -2,13 +2,13 @@
 
 use std::sync::Arc;
 
-use jiff::SignedDuration;
+use jiff::{SignedDuration, Timestamp};
 use punctual_core::{
     Command, Completion, Outcome, OverlapPolicy, Policies, Rejection, RequestId, StartId, Trigger,
 };
 use punctual_engine::shard::{Assignment, Event, Refusal, Settings, Target, Ticket};
 use punctual_engine::{Verb, Work};
-use punctual_store::{Batch, Closing, Conflict, RunWrite, Sequence, Store, StoreError, Unit};
+use punctual_store::{Batch, Closing, Conflict, LiveRun, RunWrite, Sequence, Store, StoreError, Unit};
 
 use crate::bench::{Bench, at, every, key, now_or_never};
 
@@ -231,6 +231,42 @@ fn an_idle_shard_has_nothing_to_do_until_its_next_timer() {
     assert_eq!(key("a").schedule.as_ref(), "a");
 }
 
+/// A worker's word that a run has ended.
+fn report(live: &LiveRun, attempt: u32, closed_at: Timestamp) -> Assignment {
+    let (run, (tree, start)) = (live.made.run, live.made.origin.unwrap());
+    let outcome = Outcome::Succeeded;
+    let completion = Completion { start, outcome, payload: None, completed_at: closed_at };
+    let closing = Closing { outcome, closed_at, payload: None };
+    Assignment {
+        ticket: Some(Ticket(900 + u64::from(attempt))),
+        target: Target::Tree(tree),
+        work: Work::Change(Verb::Complete(completion)),
+        runs: vec![RunWrite::Close { run, attempt: Some(attempt), closing }],
+        tries: 0,
+    }
+}
+
+/// The storm found it: by the clocks of two nodes a run began 33 µs before the one in its way had ended.
+#[test]
+fn an_end_by_a_clock_that_is_ahead_is_not_after_the_run_that_follows() {
+    let mut bench = Bench::new();
+    let one_waits = Policies { overlap: OverlapPolicy::BufferOne, ..Policies::default() };
+    bench.create(every(10, "a", one_waits));
+    bench.advance(10);
+    let first = bench.claim(1).remove(0);
+    bench.advance(10);
+    assert!(bench.claim(1).is_empty(), "the second one waits");
+
+    let ahead = bench.now + SignedDuration::from_millis(5);
+    let mut effects = Vec::new();
+    bench.shard.handle(bench.now, Event::Submit(report(&first, 1, ahead)), &mut effects);
+    bench.settle();
+
+    let second = bench.claim(1).remove(0);
+    let ended = now_or_never(bench.store.load_runs(vec![first.made.run])).unwrap().remove(0).unwrap();
+    assert!(ended.closing.unwrap().closed_at <= second.made.created_at);
+}
+
 /// The simulator found it: an old report in the same unit took the one that counts down with it.
 #[test]
 fn a_report_that_counts_is_heard_beside_a_late_one() {
@@ -238,28 +274,14 @@ fn a_report_that_counts_is_heard_beside_a_late_one() {
     bench.create(every(10, "a", allow_all()));
     bench.advance(10);
     let first = bench.claim(1).remove(0);
-    let (run, (tree, start)) = (first.made.run, first.made.origin.unwrap());
+    let run = first.made.run;
     let failure = Arc::new([]);
     let retry = RunWrite::Retry { run, attempt: 1, not_before: bench.now, failure };
     let units = [retry, RunWrite::Release { run }].map(|write| Unit { runs: vec![write], ..Unit::default() });
     assert_eq!(bench.store.commit_now(&Batch::of(units.into())), [Ok(()), Ok(())]);
     assert_eq!(bench.claim(1)[0].attempt, 2);
 
-    let report = |attempt| {
-        let (outcome, closed_at) = (Outcome::Succeeded, bench.now);
-        let completion = Completion { start, outcome, payload: None, completed_at: closed_at };
-        let closing = Closing { outcome, closed_at, payload: None };
-        let runs = vec![RunWrite::Close { run, attempt: Some(attempt), closing }];
-        let work = Work::Change(Verb::Complete(completion));
-        Assignment {
-            ticket: Some(Ticket(900 + u64::from(attempt))),
-            target: Target::Tree(tree),
-            work,
-            runs,
-            tries: 0,
-        }
-    };
-    let (late, good) = (report(1), report(2));
+    let (late, good) = (report(&first, 1, bench.now), report(&first, 2, bench.now));
     let mut effects = Vec::new();
     bench.shard.handle(bench.now, Event::Submit(late), &mut effects);
     bench.shard.handle(bench.now, Event::Submit(good), &mut effects);

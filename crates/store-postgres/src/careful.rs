@@ -62,7 +62,7 @@ async fn hold(session: &Session, units: &[(&Unit, Keeper)]) -> Result<(), Fault>
 }
 
 /// The live run that is changed, if one is.
-fn changed(write: &RunWrite) -> Option<RunKey> {
+pub(crate) fn changed(write: &RunWrite) -> Option<RunKey> {
     match write {
         RunWrite::Retry { run, .. }
         | RunWrite::Release { run }

@@ -134,7 +134,10 @@ pub(crate) async fn write(
     match judged {
         Ok((Written::All(taken), learnt)) => {
             session.run("COMMIT").await?;
-            spots.trees.learn(learnt.trees.into_iter());
+            let changes = spots.trees.learn(learnt.trees.into_iter());
+            if learnt.by_keys {
+                spots.clearing.went(changes);
+            }
             spots.runs.forget(columns.moved_runs());
             spots.runs.learn(learnt.runs.into_iter());
             for ((claim, taken), (from, took)) in claims.iter().zip(&taken).zip(looks) {
@@ -162,6 +165,8 @@ pub(crate) async fn write(
 #[derive(Default)]
 struct Learnt {
     trees: Vec<(i64, Spot)>,
+    /// They were looked for by their keys.
+    by_keys: bool,
     runs: Vec<(i64, Spot)>,
 }
 
@@ -169,7 +174,8 @@ fn learnt(statements: &[columns::Statement<'_>], answers: &[Said]) -> Learnt {
     let mut learnt = Learnt::default();
     let (of_statements, of_claims) = answers[1..].split_at(statements.len());
     for (statement, said) in statements.iter().zip(of_statements) {
-        if let (Said::Rows(rows), Wants::Spots(_)) = (said, &statement.wanted) {
+        if let (Said::Rows(rows), Wants::Spots(_, by_keys)) = (said, &statement.wanted) {
+            learnt.by_keys = *by_keys;
             learnt.trees.extend(rows.iter().map(|row| (row.get(0), row.get(1))));
         }
     }
@@ -193,12 +199,12 @@ fn judge(
     for (statement, said) in statements.iter().zip(of_statements) {
         let rows = match (said, &statement.wanted) {
             (Said::Changed(count), Wants::Changed(wanted)) if count == wanted => continue,
-            (Said::Rows(rows), Wants::Spots(wanted)) if rows.len() as u64 == *wanted => continue,
-            (Said::Changed(_), _) | (_, Wants::Spots(_)) => return Ok(Written::Unclear),
+            (Said::Rows(rows), Wants::Spots(wanted, _)) if rows.len() as u64 == *wanted => continue,
+            (Said::Changed(_), _) | (_, Wants::Spots(..)) => return Ok(Written::Unclear),
             (Said::Rows(rows), _) => rows,
         };
         match &statement.wanted {
-            Wants::Changed(_) | Wants::Spots(_) | Wants::Nothing => {}
+            Wants::Changed(_) | Wants::Spots(..) | Wants::Nothing => {}
             Wants::Rows(wanted) => {
                 let found: BTreeSet<i64> = rows.iter().map(|row| row.get(0)).collect();
                 moved.extend(wanted.iter().filter(|(key, _)| !found.contains(key)).map(|(_, unit)| *unit));

@@ -222,7 +222,7 @@ async fn write(
     limited.extend(plain);
     batches.iter_mut().for_each(Pending::answer);
     if !deferred.is_empty()
-        && let Err(fault) = write_careful(session, queues, &mut batches).await
+        && let Err(fault) = write_careful(session, (queues, spots), &mut batches).await
     {
         queues.floors.forget_all();
         return give_up(&fault, &mut batches, limited);
@@ -328,7 +328,11 @@ async fn write_fast(
 }
 
 /// Writes all that has no answer yet, one unit after another.
-async fn write_careful(session: &Session, queues: &Queues, batches: &mut [Pending]) -> Result<(), Fault> {
+async fn write_careful(
+    session: &Session,
+    (queues, spots): (&Queues, &Spots),
+    batches: &mut [Pending],
+) -> Result<(), Fault> {
     let mut tries = 0;
     let answers = loop {
         queues.refresh(session).await?;
@@ -342,6 +346,7 @@ async fn write_careful(session: &Session, queues: &Queues, batches: &mut [Pendin
             answers => {
                 let answers = answers?;
                 queues.floors.written(open.iter().map(|(unit, _)| *unit), queues);
+                spots.forget(open.iter().map(|(unit, _)| *unit));
                 break answers;
             }
         }

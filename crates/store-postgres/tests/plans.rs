@@ -240,29 +240,46 @@ async fn move_on(store: &Postgres, round: usize, epoch: Option<Epoch>) -> Vec<Re
     store.commit(Batch::of(units.collect())).await.expect("schedules move on")
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_snapshot_held_open_does_not_make_schedules_dearer_to_find() {
-    const CHANGES: usize = 60;
-    let server = Server::start_careless().expect("PostgreSQL starts");
-    let (store, _) = open(&server, "spots").await;
-    let _holder = holder(&server, "spots").await;
-    for round in 0..CHANGES {
-        assert!(move_on(&store, round, None).await.iter().all(Result::is_ok));
-    }
-    // Each row has as many versions as it had changes, in several pages; only the first change looked into the index.
-    let mut looked = String::new();
-    for _ in 0..100 {
-        let sql = "SELECT coalesce(sum(n_tup_upd), 0), (SELECT sum(idx_tup_read) FROM pg_stat_user_indexes
-            WHERE relname = 'state') FROM pg_stat_user_tables WHERE relname = 'state'";
-        looked = server.query("spots", sql).expect("statistics");
-        if looked.starts_with(&format!("{}|", CHANGES * BATCH)) {
-            break;
+/// Versions that the index has led to, once so many changes are counted; and how many of those stayed on their page.
+async fn led_to(server: &Server, database: &str, changes: usize) -> (usize, usize) {
+    let mut told = String::new();
+    for _ in 0..200 {
+        let sql = "SELECT n_tup_upd, (SELECT sum(idx_tup_read) FROM pg_stat_user_indexes WHERE relname = 'state'), n_tup_hot_upd
+            FROM pg_stat_user_tables WHERE relname = 'state'";
+        told = server.query(database, sql).expect("statistics");
+        let numbers: Vec<usize> = told.trim().split('|').filter_map(|number| number.parse().ok()).collect();
+        if let [counted, read, stayed] = numbers[..]
+            && counted >= changes
+        {
+            return (read, stayed);
         }
         // They are told once a second.
         tokio::time::sleep(Duration::from_millis(100)).await;
     }
-    let read: usize = looked.trim().rsplit('|').next().and_then(|read| read.parse().ok()).expect(&looked);
-    assert!(read < 3 * BATCH, "{looked}");
+    panic!("no statistics: {told}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_snapshot_held_open_does_not_make_schedules_dearer_to_find() {
+    const CHANGES: usize = 100;
+    let server = Server::start_careless().expect("PostgreSQL starts");
+    let (store, _) = open(&server, "spots").await;
+    for round in 0..CHANGES {
+        assert!(move_on(&store, round, None).await.iter().all(Result::is_ok));
+    }
+    let (_, stayed) = led_to(&server, "spots", CHANGES * BATCH).await;
+    assert!(stayed > CHANGES * BATCH * 9 / 10, "pages are cleared while that is possible: {stayed}");
+    let _holder = holder(&server, "spots").await;
+    for round in CHANGES..2 * CHANGES {
+        assert!(move_on(&store, round, None).await.iter().all(Result::is_ok));
+    }
+    let (first, _) = led_to(&server, "spots", 2 * CHANGES * BATCH).await;
+    // Each row has a hundred versions by now, in many pages.
+    for round in 2 * CHANGES..3 * CHANGES {
+        assert!(move_on(&store, round, None).await.iter().all(Result::is_ok));
+    }
+    let (then, _) = led_to(&server, "spots", 3 * CHANGES * BATCH).await;
+    assert!(then - first < 3 * CHANGES * BATCH, "{first}, then {then}");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -138,6 +138,11 @@ impl Desk {
     pub(super) fn refresh(&self, run: RunKey, live: Option<&LiveRun>) {
         let now = self.clock.now();
         let mut watches = self.watches();
+        // It was read a while ago, and since then a worker may have got it here: nobody else would look after that attempt.
+        let attempt = watches.any_lease(run).map_or(0, |lease| lease.attempt);
+        if live.is_some_and(|live| live.attempt < attempt) {
+            return;
+        }
         let Some(live) = live.filter(|live| live.keeper == self.node.keeper) else {
             return watches.remove(run);
         };

@@ -33,18 +33,14 @@ impl Desk {
         }
         let running = matches!(stored.run.state, LiveState::Running { .. });
         match kind {
-            StopKind::Cancel if running => {
+            // What is followed may be between two attempts: who has it next hears of the wish, and whoever took it just now too.
+            StopKind::Cancel if running || (stored.run.attempt > 0 && self.is_of_followed(&stored)) => {
                 self.write_run(RunWrite::Stop { run, kind }).await?;
                 self.watches().ask_to_stop(run, kind, self.clock.now());
                 // Its worker may beat its heart elsewhere.
                 self.tell_of(run);
                 self.alarm.notify_one();
                 self.directives.notify_waiters();
-                Ok(true)
-            }
-            // Nobody follows it at the moment; who does next hears of the wish.
-            StopKind::Cancel if stored.run.attempt > 0 && self.is_of_followed(&stored) => {
-                self.write_run(RunWrite::Stop { run, kind }).await?;
                 Ok(true)
             }
             StopKind::Cancel => {

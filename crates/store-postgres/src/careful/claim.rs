@@ -35,7 +35,7 @@ pub(crate) async fn claim_ready(
     let sql = concat!(
         "UPDATE punctual.run_live AS live
         SET state = 2, attempt = live.attempt + 1, worker = $3, since = $4, keeper = $5, limited = $6
-        WHERE live.ctid = ANY(ARRAY(SELECT ctid FROM punctual.run_live WHERE queue = $1 AND state = 0 AND rank >= $7
+        WHERE live.run = ANY(ARRAY(SELECT run FROM punctual.run_live WHERE queue = $1 AND state = 0 AND rank >= $7
             ORDER BY rank, run LIMIT $2 FOR UPDATE SKIP LOCKED)) ",
         claimed_columns!()
     );

@@ -38,8 +38,8 @@ pub(super) enum Wants {
     Nothing,
     /// So many rows were changed.
     Changed(u64),
-    /// So many rows, each with its key and where it is now.
-    Spots(u64),
+    /// So many rows, each with its key and where it is now; and whether they were looked for by their keys.
+    Spots(u64, bool),
     /// A row for each of these keys; the unit of one that is missing has met somebody.
     Rows(Wanted),
     /// No row for any of these keys.
@@ -200,7 +200,8 @@ impl<'a> Columns<'a> {
             let wanted = Wants::Epochs(self.epochs.clone(), known.is_some());
             list.push(match known {
                 Some(known) => {
-                    let sql = "SELECT shard, epoch FROM punctual.lease WHERE ctid = ANY($1) ORDER BY shard FOR KEY SHARE";
+                    // The sum keeps the index out of it, which has the order but leads to all versions of all leases.
+                    let sql = "SELECT shard, epoch FROM punctual.lease WHERE ctid = ANY($1) ORDER BY shard + 0 FOR KEY SHARE";
                     statement(sql, wanted, values![known])
                 }
                 None => {

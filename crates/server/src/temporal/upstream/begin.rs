@@ -31,7 +31,7 @@ pub(super) async fn begin(
     let (mut refusal, mut taken): (Option<String>, Option<Status>) = (None, None);
     let mut wait = WAIT_FIRST;
     loop {
-        *may_run = true;
+        let could_run = std::mem::replace(may_run, true);
         let asked = match looks {
             true => {
                 known::find(upstream, &claimed.live, &claimed.body).await.map(|it| it.map(|it| it.first_run))
@@ -81,8 +81,8 @@ pub(super) async fn begin(
                 continue;
             }
             code => {
-                // It was never sent, or refused before it counted.
-                *may_run = !matches!(code, Code::ResourceExhausted);
+                // What was refused for want of room did not count, but what was sent before may have.
+                *may_run = could_run || code != Code::ResourceExhausted;
                 looks = true;
                 tracing::warn!(workflow = request.workflow_id, %status, "a start at the cluster has to wait");
             }

@@ -47,8 +47,10 @@ pub(super) async fn follow(
     // Who takes over knows nothing of what was asked for before.
     let (mut may_run, mut has_callback) = (claimed.live.attempt > 1, false);
     let started = tokio::select! {
-        started = begin(upstream, claimed, request, &mut may_run) => Some(started),
+        biased;
+        // First, since nobody begins what is to be stopped.
         _ = told.wait_for(|wish| *wish != Wish::GoOn) => None,
+        started = begin(upstream, claimed, request, &mut may_run) => Some(started),
     };
     match started {
         Some(Ok(begun)) => (execution.run_id, has_callback) = (begun.run_id, begun.has_callback),
@@ -70,17 +72,20 @@ pub(super) async fn follow(
         match wish {
             Wish::GoOn => {}
             Wish::Cancel => {
-                let request_id = format!("cancel-{}", request::id(&claimed.live, &claimed.body));
-                if cancel(upstream, stop, request_id).await == Err(Code::NotFound)
-                    && execution.run_id.is_empty()
-                {
+                let told = cancel(upstream, stop, cancel_id(claimed)).await;
+                if told == Err(Code::NotFound) && execution.run_id.is_empty() {
                     return finish(app, claimed, AttemptEnd::Cancelled).await;
                 }
             }
-            // It has ended, perhaps by its callback at another node, or somebody else follows it.
-            Wish::Gone if !was_terminated(app, claimed).await => return,
             Wish::Gone => {
-                terminate(upstream, stop).await;
+                match outcome(app, claimed).await {
+                    // The run was ended here without asking its workflow.
+                    Some(Outcome::Terminated) => drop(terminate(upstream, stop).await),
+                    // It was cancelled before anybody was known to have it, or its workflow has ended: then this is harmless.
+                    Some(Outcome::Cancelled) => drop(cancel(upstream, stop, cancel_id(claimed)).await),
+                    // It has ended, perhaps by its callback at another node, or somebody else follows it.
+                    _ => {}
+                }
                 return;
             }
         }
@@ -97,11 +102,15 @@ fn look_pause(run: i64) -> Duration {
     LOOK_PAUSE - Duration::from_millis(run.unsigned_abs().wrapping_mul(7_919) % spread)
 }
 
-/// Whether the run was ended here without asking its workflow.
-async fn was_terminated(app: &App, claimed: &Claimed) -> bool {
+/// The same for every wish that this workflow may end.
+fn cancel_id(claimed: &Claimed) -> String {
+    format!("cancel-{}", request::id(&claimed.live, &claimed.body))
+}
+
+/// How the run ended, if it did.
+async fn outcome(app: &App, claimed: &Claimed) -> Option<Outcome> {
     let view = app.engine.run(&claimed.body.namespace, claimed.live.made.run).await;
-    let closing = view.ok().and_then(|view| view.stored.closing);
-    closing.is_some_and(|closing| closing.outcome == Outcome::Terminated)
+    Some(view.ok()?.stored.closing?.outcome)
 }
 
 fn refused(status: &Status) -> Failure {

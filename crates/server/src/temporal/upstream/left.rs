@@ -36,6 +36,9 @@ const BACK: SignedDuration = SignedDuration::from_mins(1);
 const PAGE_RUNS: usize = 100;
 const PAGES_MAX: usize = 20;
 
+/// Pages in a row with nothing new, after which there is not much hope for more.
+const OLD_PAGES_MAX: usize = 5;
+
 /// Hears of runs that are stopped while nobody here follows them, until the server stops.
 pub(super) async fn hear(app: Arc<App>) {
     let mut events = app.engine.watch();
@@ -104,7 +107,7 @@ async fn look(
 ) -> Result<bool, EngineError> {
     let (mut all, mut seen) = (true, BTreeSet::new());
     for outcome in [Outcome::Terminated, Outcome::Cancelled] {
-        let mut before = None;
+        let (mut before, mut old_pages) = (None, 0);
         for _ in 0..PAGES_MAX {
             let search = RunSearch {
                 queue: Some(WORKFLOWS_QUEUE.into()),
@@ -128,7 +131,9 @@ async fn look(
                 }
             }
             before = page.next.and_then(|next| next.parse().ok()).map(RunKey);
-            if before.is_none() || !found {
+            // Runs come by when they were made: an old one may have been stopped lately.
+            old_pages = if found { 0 } else { old_pages + 1 };
+            if before.is_none() || old_pages >= OLD_PAGES_MAX {
                 break;
             }
         }

@@ -129,7 +129,9 @@ async fn serve(app: Arc<App>, namespace: Arc<str>) {
 
 /// Follows one start, and gives it back if the server stops before it has ended.
 async fn hold(app: Arc<App>, namespace: Arc<str>, claimed: Claimed) {
-    let (tell, told) = watch::channel(Wish::GoOn);
+    // Who takes over a run that was asked to stop hears of that at once.
+    let wish = if claimed.live.stop.is_some() { Wish::Cancel } else { Wish::GoOn };
+    let (tell, told) = watch::channel(wish);
     let (place, attempt) = ((namespace, claimed.live.made.run), claimed.live.attempt);
     let Some(upstream) = &app.upstream else { return };
     upstream.followed.runs().insert(place.clone(), (attempt, tell));

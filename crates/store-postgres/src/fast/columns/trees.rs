@@ -30,8 +30,10 @@ impl<'a> Columns<'a> {
             return;
         }
         let trees = &self.trees;
+        let known = spots.filter(|spots| !spots.clearing.is_due());
+        let known = known.and_then(|spots| spots.trees.of(trees.iter().map(|(_, write, _)| write.tree.0)));
         let wanted = match spots {
-            Some(_) => Wants::Spots(trees.len() as u64),
+            Some(_) => Wants::Spots(trees.len() as u64, known.is_none()),
             None => Wants::Rows(trees.iter().map(|(place, write, _)| (write.tree.0, *place)).collect()),
         };
         let of = |column: fn(&TreeWrite) -> i64| {
@@ -43,7 +45,6 @@ impl<'a> Columns<'a> {
             trees.iter().map(|(_, write, _)| write.due_time.map(time)).collect::<Vec<_>>(),
             trees.iter().map(|(_, write, _)| &write.state[..]).collect::<Vec<_>>()
         ];
-        let known = spots.and_then(|spots| spots.trees.of(trees.iter().map(|(_, write, _)| write.tree.0)));
         let sql = match known {
             Some(known) => {
                 values.push(Box::new(known));

@@ -40,6 +40,8 @@ from temporalio.api.workflowservice.v1 import (
 from temporalio.client import Client
 from temporalio.service import RPCError
 
+import ending
+
 # The real server with the scheduler that ours follows, see the facts about its two.
 CHASM = ["history.enableCHASMSchedulerCreation=true", "history.chasmSchedulerCreationRolloutPercent=100"]
 ZONES = ["", "UTC", "Europe/Berlin", "America/New_York", "Asia/Kolkata", "Australia/Lord_Howe"]
@@ -277,4 +279,4 @@ async def main(address, program, count, seed):
 
 if __name__ == "__main__":
     given = sys.argv[3:] + ["300", "1"][len(sys.argv) - 3 :]
-    asyncio.run(main(sys.argv[1], sys.argv[2], int(given[0]), given[1]))
+    ending.run(main(sys.argv[1], sys.argv[2], int(given[0]), given[1]))

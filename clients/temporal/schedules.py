@@ -1,6 +1,5 @@
 """Every schedule verb of Temporal's Python SDK against a server: python schedules.py <address>."""
 
-import asyncio
 import sys
 from datetime import datetime, timedelta, timezone
 
@@ -23,6 +22,8 @@ from temporalio.client import (
 )
 from temporalio.common import RetryPolicy, SearchAttributeKey, SearchAttributePair, TypedSearchAttributes
 from temporalio.service import RPCError, RPCStatusCode
+
+import ending
 
 TEAM = SearchAttributeKey.for_keyword("Team")
 SIZE = SearchAttributeKey.for_int("Size")
@@ -212,4 +213,4 @@ async def main(address):
     print("the Python SDK: every schedule verb")
 
 
-asyncio.run(main(sys.argv[1]))
+ending.run(main(sys.argv[1]))

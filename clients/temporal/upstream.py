@@ -35,6 +35,8 @@ from temporalio.client import (
 )
 from temporalio.worker import UnsandboxedWorkflowRunner, Worker
 
+import ending
+
 
 @workflow.defn
 class Quick:
@@ -284,4 +286,4 @@ async def main(punctual: str, temporal: str) -> None:
 
 
 if __name__ == "__main__":
-    asyncio.run(main(*sys.argv[1:]))
+    ending.run(main(*sys.argv[1:]))

@@ -16,8 +16,8 @@ const QUEUES: [&str; 2] = ["pg-boss@12.35.0", "graphile-worker@0.18.0"];
 
 /// Runs one benchmark of the `bench` workspace, or one part of it.
 pub fn run(names: &[&str]) -> Result<()> {
-    if let ["temporal", ..] = names {
-        return temporal();
+    if let ["temporal", parts @ ..] = names {
+        return temporal(parts);
     }
     let manifest = root().join("bench/Cargo.toml");
     let mut command = cargo();
@@ -56,7 +56,7 @@ pub fn run(names: &[&str]) -> Result<()> {
 }
 
 /// Both servers as programs, asked by the same client.
-fn temporal() -> Result<()> {
+fn temporal(parts: &[&str]) -> Result<()> {
     let python = python("temporal-python", &temporal::PYTHON)?;
     run::run(cargo().args(["build", "--release", "--quiet", "-p", "punctual"]))?;
     let target = std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root().join("target"), PathBuf::from);
@@ -68,7 +68,8 @@ fn temporal() -> Result<()> {
             .arg(root().join("bench/temporal/compare.py"))
             .arg(target.join("release/punctual"))
             .arg(python.with_file_name("temporal"))
-            .arg(&folder),
+            .arg(&folder)
+            .args(parts),
     )
 }
 

@@ -20,8 +20,8 @@ mod workers;
 const HELP: &str = "\
 cargo xtask <command>
 
-  test               everything: tidy, format, lints, all tests, docs, package, simulation and
-                     fuzzing for a bounded time
+  test [step ...]    everything: tidy, format, lints, all tests, storms, docs, package, simulation and
+                     fuzzing for a bounded time; or some steps of it, by the names that it prints
   tidy               house rules that a test can check: crate edges, words, sizes, links
   codegen [--check]  make the wire types in crates/api from proto/ anew, or say that they are stale
   bench [name [part]]
@@ -51,7 +51,7 @@ fn main() -> ExitCode {
 
 fn dispatch(words: &[&str]) -> Result<()> {
     match words {
-        ["test"] => test::run(),
+        ["test", steps @ ..] => test::run(steps),
         ["tidy"] => tidy::run(),
         ["codegen"] => codegen::run(codegen::Mode::Write),
         ["codegen", "--check"] => codegen::run(codegen::Mode::Check),

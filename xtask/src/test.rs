@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, bail};
 
 use crate::run::{self, cargo, root};
 use crate::{codegen, fuzz, openapi, temporal, tidy, workers};
@@ -72,8 +72,14 @@ fn run_all(steps: &[Step]) -> Result<Vec<(&'static str, Duration)>> {
     Ok(times)
 }
 
-pub fn run() -> Result<()> {
-    let times = run_all(&STEPS)?;
+/// Runs all steps, or those that are named.
+pub fn run(names: &[&str]) -> Result<()> {
+    let known: Vec<&str> = STEPS.iter().map(|(name, _)| *name).collect();
+    if let Some(unknown) = names.iter().find(|name| !known.contains(name)) {
+        bail!("`{unknown}` is no step; steps: {}", known.join(", "));
+    }
+    let chosen = STEPS.iter().filter(|(name, _)| names.is_empty() || names.contains(name));
+    let times = run_all(&chosen.copied().collect::<Vec<Step>>())?;
     eprintln!();
     for (name, time) in &times {
         eprintln!("{name:<18}{:>7.1} s", time.as_secs_f64());

@@ -11,6 +11,7 @@ use punctual_store::{
     Page, Queue, QueueDepth, QueueKey, QueueSettings, Reply, Retention, Roster, RunDetails, RunKey, RunQuery,
     ScheduleQuery, ShardId, Store, StoreError, StoredRun, StoredTree, Taken, TreeKey, TreeRef,
 };
+use tokio::sync::Notify;
 
 /// One node's way to the store.
 pub struct Line {
@@ -20,11 +21,16 @@ pub struct Line {
     pub cut: AtomicBool,
     /// Claims arrive, and their answers do not.
     pub mute: AtomicBool,
+    /// The next look at runs takes long: what it saw is told when a test says so.
+    pub slow: AtomicBool,
+    pub looked: Notify,
+    pub told: Notify,
 }
 
 impl Line {
     pub fn new(store: Arc<Memory>, shared: bool) -> Arc<Line> {
-        Arc::new(Line { store, shared, cut: AtomicBool::default(), mute: AtomicBool::default() })
+        let (cut, mute, slow) = Default::default();
+        Arc::new(Line { store, shared, cut, mute, slow, looked: Notify::new(), told: Notify::new() })
     }
 
     fn is_cut(&self) -> bool {
@@ -75,6 +81,20 @@ impl Store for Line {
         })
     }
 
+    fn load_runs(&self, runs: Vec<RunKey>) -> Reply<'_, Vec<Option<StoredRun>>> {
+        Box::pin(async move {
+            if self.is_cut() {
+                return Err(StoreError::unavailable("the line is cut"));
+            }
+            let seen = self.store.load_runs(runs).await;
+            if self.slow.swap(false, Ordering::SeqCst) {
+                self.looked.notify_one();
+                self.told.notified().await;
+            }
+            seen
+        })
+    }
+
     unless_cut! {
         now() -> Timestamp;
         acquire(shard: ShardId, node: NodeId, ttl: SignedDuration) -> Option<Lease>;
@@ -96,7 +116,6 @@ impl Store for Line {
         queue_depth(queue: QueueKey) -> QueueDepth;
         update_queue(queue: QueueKey, settings: QueueSettings) -> Option<Queue>;
         live_runs(kept: Kept, after: Option<RunKey>, count: usize) -> Vec<LiveRun>;
-        load_runs(runs: Vec<RunKey>) -> Vec<Option<StoredRun>>;
         closed_run(tree: TreeKey, start: StartId) -> Option<RunKey>;
         runs(query: RunQuery) -> Page<StoredRun>;
         run_details(run: RunKey) -> RunDetails;

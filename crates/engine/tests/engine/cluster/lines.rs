@@ -3,10 +3,11 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use jiff::Timestamp;
-use punctual_engine::{AttemptEnd, Engine, EngineConfig, Recorded, SystemClock};
+use jiff::{SignedDuration, Timestamp};
+use punctual_core::{RunAction, Timeouts};
+use punctual_engine::{AttemptEnd, Engine, EngineConfig, OnDuplicate, Recorded, RunOrder, SystemClock};
 use punctual_store::memory::Memory;
-use punctual_store::{Keeper, Kept, QueueSettings, Store};
+use punctual_store::{Keeper, Kept, News, QueueSettings, Store};
 
 use crate::line::Line;
 use crate::town::{Town, WAIT, claim, report, schedule, trigger, until};
@@ -88,5 +89,34 @@ async fn runs_whose_claim_was_not_answered_are_looked_after() {
     let live = town.store.live_runs(Kept::default(), None, 10).await.unwrap();
     assert_eq!(live.iter().map(|live| live.attempt).collect::<Vec<_>>(), [1], "and nobody was told");
     until("it is watched all the same", async || node.metrics().running.get() == 1).await;
+    node.stop(WAIT).await;
+}
+
+/// A look at a waiting run takes so long that a worker gets the run meanwhile. What the look saw is old then: were it believed,
+/// nobody would notice that the worker falls silent.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_old_look_at_a_run_does_not_end_the_watch_over_its_worker() {
+    let town = Town::new(1);
+    let line = Line::new(town.store.clone(), true);
+    let node = start(&line, "node").await;
+    let timeouts = Timeouts {
+        heartbeat: Some(SignedDuration::from_millis(300)),
+        schedule_to_close: Some(SignedDuration::from_hours(1)),
+        ..Timeouts::default()
+    };
+    let action = RunAction { handler: "h".into(), timeouts, ..RunAction::default() };
+    let (name, dedup, on_duplicate, not_before) = ("run".into(), None, OnDuplicate::Reject, None);
+    let order = RunOrder { name, action, dedup, on_duplicate, not_before };
+    node.enqueue("default", "q", vec![order], None).await.unwrap();
+    let run = town.store.live_runs(Kept::default(), None, 1).await.unwrap()[0].made.run;
+
+    line.slow.store(true, Ordering::SeqCst);
+    town.store.tell(News::Stop(run));
+    line.looked.notified().await;
+    assert_eq!(claim(&node).await.live.attempt, 1);
+    line.told.notify_one();
+
+    // Its worker says nothing any more, and somebody else gets it long before the hour is over.
+    assert_eq!(claim(&node).await.live.attempt, 2);
     node.stop(WAIT).await;
 }

@@ -16,8 +16,8 @@ use punctual_temporal_api::temporal::api::failure::v1::Failure;
 use punctual_temporal_api::temporal::api::history::v1 as history;
 use punctual_temporal_api::temporal::api::schedule::v1 as wire;
 
-use super::{Front, json};
-use crate::bed::{Bed, config};
+use super::{Front, creation, json};
+use crate::bed::{Bed, config, on_file};
 use fake::{Fake, Workflow};
 
 /// A server in front of a cluster.
@@ -29,6 +29,42 @@ fn before(fake: &Fake) -> Config {
     let mut config = config();
     config.temporal_upstream = format!("http://{}", fake.address);
     config
+}
+
+/// The same with a file, so that it can be started again.
+struct Durable {
+    config: Config,
+    _directory: tempfile::TempDir,
+}
+
+impl Durable {
+    fn before(fake: &Fake) -> Durable {
+        let directory = tempfile::tempdir().unwrap();
+        let mut config = on_file(&directory.path().join("punctual.db"));
+        config.temporal_upstream = before(fake).temporal_upstream;
+        Durable { config, _directory: directory }
+    }
+
+    /// One whose schedule `s` has started a workflow.
+    async fn begun(fake: &Fake) -> (Durable, Front, Workflow) {
+        let durable = Durable::before(fake);
+        let mut front = durable.start().await;
+        front.create(creation("s")).await.unwrap();
+        trigger(&mut front, "t1", Overlap::AllowAll).await;
+        let workflow = fake.state.see(count(1)).await.remove(0);
+        (durable, front, workflow)
+    }
+
+    async fn start(&self) -> Front {
+        Front::on(Bed::with(self.config.clone()).await).await
+    }
+
+    /// The same server without the cluster.
+    async fn start_alone(&self) -> Front {
+        let mut config = self.config.clone();
+        config.temporal_upstream.clear();
+        Front::on(Bed::with(config).await).await
+    }
 }
 
 /// Starts one workflow.

@@ -11,8 +11,7 @@ use punctual_temporal_api::temporal::api::history::v1 as history;
 
 use super::super::{Front, creation, json};
 use super::fake::{Fake, Workflow};
-use super::{before, completed, count, failed, front, running, shown, trigger};
-use crate::bed::{Bed, on_file};
+use super::{Durable, completed, count, failed, front, running, shown, trigger};
 use crate::http::{Answer, raw, request, send};
 
 /// A cluster that allows callbacks.
@@ -147,18 +146,12 @@ async fn callbacks_that_do_not_come_are_noticed_and_nothing_waits_for_them_any_m
 
 #[tokio::test]
 async fn an_end_while_nobody_was_there_is_heard_of_at_once() {
-    let directory = tempfile::tempdir().unwrap();
     let fake = allowing().await;
-    let mut config = on_file(&directory.path().join("punctual.db"));
-    config.temporal_upstream = before(&fake).temporal_upstream;
-    let mut front = Front::on(Bed::with(config.clone()).await).await;
-    front.create(creation("s")).await.unwrap();
-    trigger(&mut front, "t1", Overlap::AllowAll).await;
-    let workflow = fake.state.see(count(1)).await.remove(0);
+    let (durable, front, workflow) = Durable::begun(&fake).await;
     front.bed.stop().await;
 
     fake.state.end(0, completed("1"));
-    let mut front = Front::on(Bed::with(config).await).await;
+    let mut front = durable.start().await;
     shown(&mut front, 1, Status::Completed).await;
     assert_eq!(tell(&front, &token(&workflow)).await.status, 200, "a restart keeps the secret of tokens");
     front.bed.stop().await;
@@ -166,20 +159,13 @@ async fn an_end_while_nobody_was_there_is_heard_of_at_once() {
 
 #[tokio::test]
 async fn without_a_cluster_or_while_it_is_away_the_callback_comes_again() {
-    let directory = tempfile::tempdir().unwrap();
     let fake = allowing().await;
-    let mut config = on_file(&directory.path().join("punctual.db"));
-    config.temporal_upstream = before(&fake).temporal_upstream;
-    let mut front = Front::on(Bed::with(config.clone()).await).await;
-    front.create(creation("s")).await.unwrap();
-    trigger(&mut front, "t1", Overlap::AllowAll).await;
-    let workflow = fake.state.see(count(1)).await.remove(0);
+    let (durable, front, workflow) = Durable::begun(&fake).await;
     fake.stop().await;
     assert_eq!(tell(&front, &token(&workflow)).await.status, 503);
     front.bed.stop().await;
 
-    config.temporal_upstream.clear();
-    let front = Front::on(Bed::with(config).await).await;
+    let front = durable.start_alone().await;
     assert_eq!(tell(&front, &token(&workflow)).await.status, 503);
     let read = request("GET", "/temporal/v1/ended", "", b"");
     assert_eq!(raw(front.bed.address, &read).await.status, 405);

@@ -3,28 +3,20 @@
 use punctual_api::v1;
 use punctual_temporal_api::temporal::api::enums::v1::ScheduleOverlapPolicy as Overlap;
 
-use super::super::{Front, creation};
 use super::fake::Fake;
-use super::{before, completed, count, trigger};
-use crate::bed::{Bed, on_file};
+use super::{Durable, completed, count, trigger};
 
 #[tokio::test]
 async fn what_was_stopped_while_nobody_could_say_so_is_stopped_later() {
-    let directory = tempfile::tempdir().unwrap();
     let fake = Fake::new().await;
-    let mut config = on_file(&directory.path().join("punctual.db"));
-    config.temporal_upstream = before(&fake).temporal_upstream;
-    let mut front = Front::on(Bed::with(config.clone()).await).await;
-    front.create(creation("s")).await.unwrap();
-    for place in 0..4 {
-        trigger(&mut front, &format!("t{place}"), Overlap::AllowAll).await;
+    let (durable, mut front, _) = Durable::begun(&fake).await;
+    for place in 1..4 {
+        trigger(&mut front, &format!("t{}", place + 1), Overlap::AllowAll).await;
         fake.state.see(count(place + 1)).await;
     }
     front.bed.stop().await;
 
-    let mut alone = config.clone();
-    alone.temporal_upstream.clear();
-    let mut bed = Bed::with(alone).await;
+    let mut bed = durable.start_alone().await.bed;
     let listed = bed.client.runs.list(v1::ListRunsRequest::default()).await.unwrap().into_inner().runs;
     assert_eq!(listed.len(), 4);
     let run = |place: usize| listed[3 - place].run_id.clone();
@@ -37,7 +29,7 @@ async fn what_was_stopped_while_nobody_could_say_so_is_stopped_later() {
     bed.stop().await;
     fake.state.end(1, completed("1"));
 
-    let front = Front::on(Bed::with(config).await).await;
+    let front = durable.start().await;
     let seen = fake.state.see(|list| list[0].told == ["terminate"] && list[2].told == ["cancel"]).await;
     assert_eq!((&seen[1].told, &seen[3].told), (&Vec::new(), &Vec::new()), "one had ended, one goes on");
     front.bed.stop().await;

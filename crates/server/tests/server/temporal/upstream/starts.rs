@@ -9,10 +9,9 @@ use punctual_temporal_api::temporal::api::enums::v1::{
 use punctual_temporal_api::temporal::api::history::v1 as history;
 use punctual_temporal_api::temporal::api::schedule::v1 as wire;
 
-use super::super::{Front, creation, json, workflow};
+use super::super::{creation, json, workflow};
 use super::fake::Fake;
-use super::{before, completed, count, failed, front, running, shown, trigger};
-use crate::bed::{Bed, on_file};
+use super::{Durable, completed, count, failed, front, running, shown, trigger};
 
 #[tokio::test]
 async fn a_workflow_is_started_with_all_that_was_asked_and_told_how_the_last_one_ended() {
@@ -110,21 +109,14 @@ async fn a_run_that_goes_on_as_another_one_has_not_ended() {
 
 #[tokio::test]
 async fn nothing_is_lost_or_doubled_when_either_side_is_started_again() {
-    let directory = tempfile::tempdir().unwrap();
-    let file = directory.path().join("punctual.db");
     let fake = Fake::new().await;
-    let mut config = on_file(&file);
-    config.temporal_upstream = before(&fake).temporal_upstream;
-    let mut front = Front::on(Bed::with(config.clone()).await).await;
-    front.create(creation("s")).await.unwrap();
-    trigger(&mut front, "t1", Overlap::AllowAll).await;
-    fake.state.see(count(1)).await;
+    let (durable, front, _) = Durable::begun(&fake).await;
 
     // The run that it was continued as has another request id: to ask for the start again would be refused.
     fake.state.workflows.send_modify(|list| list[0].request.request_id = "another".into());
 
     front.bed.stop().await;
-    let mut front = Front::on(Bed::with(config).await).await;
+    let mut front = durable.start().await;
 
     let (address, state) = (fake.address, fake.state.clone());
     fake.stop().await;
@@ -161,19 +153,13 @@ async fn a_time_of_the_spec_is_started_once_for_ever() {
 #[tokio::test]
 async fn who_takes_over_a_cancelled_start_waits_for_its_end() {
     // Once a run that was asked to stop was simply over when its server was: the next workflow began beside the other one.
-    let directory = tempfile::tempdir().unwrap();
     let fake = Fake::new().await;
-    let mut config = on_file(&directory.path().join("punctual.db"));
-    config.temporal_upstream = before(&fake).temporal_upstream;
-    let mut front = Front::on(Bed::with(config.clone()).await).await;
-    front.create(creation("s")).await.unwrap();
-    trigger(&mut front, "t1", Overlap::AllowAll).await;
-    fake.state.see(count(1)).await;
+    let (durable, mut front, _) = Durable::begun(&fake).await;
     trigger(&mut front, "t2", Overlap::CancelOther).await;
     fake.state.see(|list| list[0].told == ["cancel"]).await;
     front.bed.stop().await;
 
-    let front = Front::on(Bed::with(config).await).await;
+    let front = durable.start().await;
     let seen = fake.state.see(|list| list[0].told == ["cancel", "cancel"]).await;
     assert_eq!(seen.len(), 1, "the next one waits for its end");
     let cancelled = history::WorkflowExecutionCanceledEventAttributes::default();

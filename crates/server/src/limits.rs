@@ -76,3 +76,7 @@ pub const UPSTREAM_CONNECT_TIME_MAX: Duration = Duration::from_secs(5);
 
 /// How long a short request of our own to it may take.
 pub const UPSTREAM_TIME_MAX: Duration = Duration::from_secs(10);
+
+/// How long a client waits for what the cluster can do before it is told what is known here: below the patience of clients
+/// that connect, which is five seconds.
+pub const UPSTREAM_CAPABILITIES_TIME_MAX: Duration = Duration::from_secs(2);

@@ -1,6 +1,7 @@
 //! A cluster behind this server: schedules are ours, everything else is its own.
 
 mod forward;
+mod capabilities;
 pub(crate) mod workflows;
 mod follow;
 mod request;
@@ -44,6 +45,7 @@ use crate::limits::{
 };
 
 use callbacks::Callbacks;
+use capabilities::Capabilities;
 use workflows::Followed;
 
 pub(crate) use callbacks::{PATH as ENDED_PATH, WAYS};
@@ -70,6 +72,7 @@ pub(crate) struct Upstream {
     client: Client<HttpConnector, Body>,
     /// For requests of our own.
     channel: Channel,
+    capabilities: Capabilities,
     followed: Followed,
     pub(crate) callbacks: Callbacks,
 }
@@ -100,7 +103,8 @@ impl Upstream {
             .http2_keep_alive_interval(KEEP_ALIVE_PAUSE)
             .keep_alive_timeout(KEEP_ALIVE_PAUSE)
             .connect_lazy();
-        Ok(Upstream { authority, client, channel, followed: Followed::default(), callbacks })
+        let (capabilities, followed) = (Capabilities::default(), Followed::default());
+        Ok(Upstream { authority, client, channel, capabilities, followed, callbacks })
     }
 
     /// A client for requests of our own.
@@ -158,11 +162,15 @@ impl Upstream {
     }
 }
 
-/// Routes of front-door mode: the methods of schedules are ours, the rest of Temporal's services is forwarded.
+/// Routes of front-door mode: the methods of schedules are ours, the rest of Temporal's services is forwarded, and what the
+/// cluster can do is remembered.
 pub(super) fn router(app: &Arc<App>, router: Router, ours: WorkflowServiceServer<Temporal>) -> Router {
     let name = <WorkflowServiceServer<Temporal> as NamedService>::NAME;
     let router =
         OURS.iter().fold(router, |router, rpc| router.route_service(&format!("/{name}/{rpc}"), ours.clone()));
+    let (of, answered) = (app.clone(), ours.clone());
+    let capable = move |request: Request| capabilities::answer(of.clone(), request, answered.clone());
+    let router = router.route(&format!("/{name}/{}", capabilities::RPC), any(capable));
     [name, "temporal.api.operatorservice.v1.OperatorService"].into_iter().fold(router, |router, service| {
         let app = app.clone();
         let theirs = move |request: Request| async move { forward(&app, request).await };

@@ -72,7 +72,7 @@ fn handed_on(upstream: &Upstream, request: Request) -> Result<(Request, Option<D
 }
 
 /// What `grpc-timeout` says: up to eight digits and a unit.
-fn patience(headers: &HeaderMap) -> Option<Duration> {
+pub(super) fn patience(headers: &HeaderMap) -> Option<Duration> {
     let text = headers.get("grpc-timeout")?.to_str().ok()?;
     let (digits, unit) = text.split_at_checked(text.len().checked_sub(1)?)?;
     let number: u64 = digits.parse().ok().filter(|_| digits.len() <= 8)?;

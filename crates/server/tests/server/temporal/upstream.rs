@@ -2,6 +2,7 @@
 
 mod fake;
 mod forwarding;
+mod capabilities;
 mod starts;
 mod callbacks;
 mod left;

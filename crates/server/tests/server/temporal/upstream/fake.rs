@@ -10,6 +10,9 @@ use axum::body::Body;
 use axum::extract::Request as HttpRequest;
 use axum::response::Response as HttpResponse;
 use axum::routing::post;
+use hyper_util::rt::{TokioExecutor, TokioIo};
+use hyper_util::server::conn::auto::Builder;
+use hyper_util::service::TowerToHyperService;
 use prost::Message;
 use prost_types::Any;
 use punctual_temporal_api::google::rpc;
@@ -22,15 +25,17 @@ use punctual_temporal_api::temporal::api::workflow::v1::WorkflowExecutionInfo;
 use punctual_temporal_api::temporal::api::workflowservice::v1 as service;
 use service::workflow_service_server::{WorkflowService, WorkflowServiceServer};
 use tokio::sync::watch;
-use tokio::task::JoinHandle;
+use tokio::task::{JoinHandle, JoinSet};
 use tonic::codec::CompressionEncoding::Gzip;
 use tonic::metadata::MetadataMap;
 use tonic::{Code, Request, Response, Status};
 
 #[derive(Clone)]
 pub struct State {
-    /// What the last request carried beside its message.
+    /// What the last question about a namespace carried beside its message.
     pub metadata: Arc<Mutex<MetadataMap>>,
+    /// How the cluster answers who asks what it can do: with its release, or with a refusal.
+    pub release: Arc<Mutex<Result<String, Status>>>,
     /// Workflows in the order of their starts.
     pub workflows: Arc<watch::Sender<Vec<Workflow>>>,
     /// Whether starts may have callbacks; clusters refuse them unless they are told otherwise.
@@ -43,6 +48,7 @@ impl Default for State {
     fn default() -> State {
         State {
             metadata: Arc::default(),
+            release: Arc::new(Mutex::new(Ok("1.99.0".into()))),
             workflows: Arc::new(watch::Sender::new(Vec::new())),
             allows_callbacks: Arc::default(),
             refused: Arc::default(),
@@ -113,10 +119,21 @@ impl Fake {
         let router = Router::new()
             .route_service("/temporal.api.workflowservice.v1.WorkflowService/{*rpc}", service)
             .route("/some.Other/Echo", post(echo));
-        let serving = tokio::spawn(async move { axum::serve(listener, router).await.unwrap() });
+        let serving = tokio::spawn(async move {
+            let mut connections = JoinSet::new();
+            loop {
+                let (stream, _) = listener.accept().await.unwrap();
+                let service = TowerToHyperService::new(router.clone());
+                let builder = Builder::new(TokioExecutor::new()).http2_only();
+                connections.spawn(async move {
+                    drop(builder.serve_connection(TokioIo::new(stream), service).await);
+                });
+            }
+        });
         Fake { address, state, serving }
     }
 
+    /// Goes away, and every connection with it.
     pub async fn stop(self) {
         self.serving.abort();
         let _ = self.serving.await;
@@ -138,11 +155,11 @@ async fn echo(request: HttpRequest) -> HttpResponse {
 impl WorkflowService for State {
     async fn get_system_info(
         &self,
-        request: Request<service::GetSystemInfoRequest>,
+        _: Request<service::GetSystemInfoRequest>,
     ) -> Result<Response<service::GetSystemInfoResponse>, Status> {
-        *self.metadata.lock().unwrap() = request.metadata().clone();
-        let info = service::GetSystemInfoResponse { server_version: "1.99.0".into(), ..Default::default() };
-        let mut response = Response::new(info);
+        let server_version = self.release.lock().unwrap().clone()?;
+        let mut response =
+            Response::new(service::GetSystemInfoResponse { server_version, ..Default::default() });
         response.metadata_mut().insert("from-behind", "yes".parse().unwrap());
         Ok(response)
     }
@@ -257,8 +274,11 @@ impl WorkflowService for State {
         &self,
         request: Request<service::DescribeNamespaceRequest>,
     ) -> Result<Response<service::DescribeNamespaceResponse>, Status> {
+        *self.metadata.lock().unwrap() = request.metadata().clone();
+        let mut response = Response::new(service::DescribeNamespaceResponse::default());
+        response.metadata_mut().insert("from-behind", "yes".parse().unwrap());
         match request.get_ref().namespace.as_str() {
-            "default" | "theirs" => Ok(Response::new(service::DescribeNamespaceResponse::default())),
+            "default" | "theirs" => Ok(response),
             other => Err(Status::not_found(format!("Namespace {other} is not found."))),
         }
     }

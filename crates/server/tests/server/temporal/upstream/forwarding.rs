@@ -11,20 +11,23 @@ use super::super::{Front, creation, refusal};
 use super::fake::Fake;
 use super::front;
 
+fn asked_namespace() -> service::DescribeNamespaceRequest {
+    service::DescribeNamespaceRequest { namespace: "default".into(), ..Default::default() }
+}
+
 #[tokio::test]
 async fn metadata_goes_both_ways_compressed_or_not() {
     let fake = Fake::new().await;
     let mut front = front(&fake).await;
-    let mut asked = Request::new(service::GetSystemInfoRequest {});
+    let mut asked = Request::new(asked_namespace());
     asked.metadata_mut().insert("client-name", "temporal-test".parse().unwrap());
     asked.metadata_mut().insert("authorization", "Bearer key".parse().unwrap());
     asked.metadata_mut().insert_bin("odd-bin", tonic::metadata::MetadataValue::from_bytes(&[0, 255]));
 
-    let answer = front.client.get_system_info(asked).await.unwrap();
+    let answer = front.client.describe_namespace(asked).await.unwrap();
 
     assert_eq!(answer.metadata().get("from-behind").unwrap(), "yes");
     assert_eq!(answer.metadata().get("grpc-encoding").unwrap(), "gzip");
-    assert_eq!(answer.into_inner().server_version, "1.99.0", "clients see what the cluster can do");
     let heard = fake.state.metadata.lock().unwrap().clone();
     assert_eq!(heard.get("client-name").unwrap(), "temporal-test");
     assert_eq!(heard.get("authorization").unwrap(), "Bearer key");
@@ -97,7 +100,7 @@ async fn while_the_cluster_is_away_clients_hear_that_they_may_try_again() {
     let fake = Fake::new().await;
     let mut front = front(&fake).await;
     fake.stop().await;
-    let away = front.client.get_system_info(service::GetSystemInfoRequest {}).await.unwrap_err();
+    let away = front.client.describe_namespace(asked_namespace()).await.unwrap_err();
     assert_eq!(away.code(), Code::Unavailable);
     assert!(away.message().contains("the Temporal cluster at 127.0.0.1:"), "{away}");
     front.bed.stop().await;

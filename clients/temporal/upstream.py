@@ -1,6 +1,7 @@
 """Punctual in front of a real Temporal server: schedules here, workflows there, one address for client and worker.
 
-Punctual is killed and the Temporal server is started again in between. At the end the workflow ids that the Temporal server
+Punctual is killed and the Temporal server is started again in between; while it is away, clients that connect anew manage
+schedules. At the end the workflow ids that the Temporal server
 knows are compared with the times that the schedules had: none is missing, none is there twice, and none overlaps that must not.
 
 All of that twice, side by side: with a Temporal server that allows callbacks to Punctual, until it is started again without
@@ -50,8 +51,8 @@ class Quick:
 @workflow.defn
 class Slow:
     @workflow.run
-    async def run(self) -> str:
-        await asyncio.sleep(3)
+    async def run(self, seconds: float = 3) -> str:
+        await asyncio.sleep(seconds)
         return "rested"
 
 
@@ -102,24 +103,27 @@ async def connect(address: str) -> Client:
     raise RuntimeError(f"{address} does not answer")
 
 
+# What each schedule starts, with which arguments, how often in seconds, and what if the one before is not over.
 OVERLAPS = {
-    "all": (Quick, ScheduleOverlapPolicy.ALLOW_ALL),
-    "skip": (Slow, ScheduleOverlapPolicy.SKIP),
-    "buffer": (Slow, ScheduleOverlapPolicy.BUFFER_ONE),
-    "cancel": (Slow, ScheduleOverlapPolicy.CANCEL_OTHER),
-    "terminate": (Slow, ScheduleOverlapPolicy.TERMINATE_OTHER),
-    "hop": (Hopping, ScheduleOverlapPolicy.SKIP),
+    "all": (Quick, [], 1, ScheduleOverlapPolicy.ALLOW_ALL),
+    "skip": (Slow, [], 1, ScheduleOverlapPolicy.SKIP),
+    "buffer": (Slow, [], 1, ScheduleOverlapPolicy.BUFFER_ONE),
+    # Short enough that what has piled up while a side was away is done soon.
+    "line": (Slow, [1.0], 2, ScheduleOverlapPolicy.BUFFER_ALL),
+    "cancel": (Slow, [], 2, ScheduleOverlapPolicy.CANCEL_OTHER),
+    "terminate": (Slow, [], 2, ScheduleOverlapPolicy.TERMINATE_OTHER),
+    "hop": (Hopping, [], 1, ScheduleOverlapPolicy.SKIP),
 }
 
 
 async def create(client: Client) -> None:
-    for name, (kind, overlap) in OVERLAPS.items():
-        every = timedelta(seconds=2 if name in ("cancel", "terminate") else 1)
+    for name, (kind, given, seconds, overlap) in OVERLAPS.items():
+        every = ScheduleIntervalSpec(every=timedelta(seconds=seconds))
         await client.create_schedule(
             name,
             Schedule(
-                action=ScheduleActionStartWorkflow(kind.run, id=f"{name}-work", task_queue="work"),
-                spec=ScheduleSpec(intervals=[ScheduleIntervalSpec(every=every)]),
+                action=ScheduleActionStartWorkflow(kind.run, args=given, id=f"{name}-work", task_queue="work"),
+                spec=ScheduleSpec(intervals=[every]),
                 policy=SchedulePolicy(overlap=overlap),
             ),
         )
@@ -136,14 +140,30 @@ async def grows(client: Client, name: str, by: int) -> None:
     raise RuntimeError(f"schedule {name} stands still")
 
 
+async def manage(temporal: str, address: str) -> None:
+    """Looks at schedules and pauses one, as clients do that connect anew, while the Temporal server is away."""
+    client = await Client.connect(address)
+    found = {item.id async for item in await client.list_schedules()}
+    assert found == set(OVERLAPS), found
+    handle = client.get_schedule_handle("skip")
+    await handle.pause(note="the cluster is away")
+    assert (await handle.describe()).schedule.state.paused
+    for words in ("list", "describe --schedule-id skip", "toggle --schedule-id skip --unpause --reason again"):
+        command = [temporal, "schedule", *words.split(), "--address", address]
+        done = await asyncio.to_thread(subprocess.run, command, capture_output=True, text=True, timeout=60)
+        assert done.returncode == 0, (words, done.stdout, done.stderr)
+    assert not (await handle.describe()).schedule.state.paused
+
+
 async def settle(client: Client) -> None:
     """Pauses all schedules, and waits until nothing runs and nothing waits."""
     for name in OVERLAPS:
         await client.get_schedule_handle(name).pause()
     for _ in range(600):
-        infos = [(await client.get_schedule_handle(name).describe()).info for name in OVERLAPS]
+        found = [await client.get_schedule_handle(name).describe() for name in OVERLAPS]
+        infos = [description.raw_description.info for description in found]
         running = await client.count_workflows("ExecutionStatus = 'Running'")
-        if running.count == 0 and not any(info.running_actions for info in infos):
+        if running.count == 0 and not any(info.running_workflows or info.buffer_size for info in infos):
             return
         await asyncio.sleep(0.2)
     raise RuntimeError("workflows do not end")
@@ -170,10 +190,12 @@ async def compare(client: Client, mode: str, port: int, outages: list[tuple[date
         superseded = {"cancel": "cancelled", "terminate": "terminated"}.get(name)
         lost = {id: outcome for id, outcome in here.items() if id not in ids and outcome != superseded}
         assert not lost, f"{name}: not there: {lost}"
+        if name in ("all", "line"):
+            times = sorted(datetime.fromisoformat(id.removeprefix(f"{name}-work-").replace("Z", "+00:00")) for id in ids)
+            every = timedelta(seconds=OVERLAPS[name][2])
+            gaps = [b for a, b in zip(times, times[1:]) if b - a != every]
+            assert not gaps, f"{name}: lost before {gaps}"
         if name == "all":
-            times = sorted(datetime.fromisoformat(id.removeprefix("all-work-").replace("Z", "+00:00")) for id in ids)
-            gaps = [b for a, b in zip(times, times[1:]) if b - a != timedelta(seconds=1)]
-            assert not gaps, f"lost before {gaps}"
             assert all(item.status == WorkflowExecutionStatus.COMPLETED for item in found)
             late = datetime.now(timezone.utc) - times[-1]
             print(f"{mode}: all: {len(ids)} workflows, each second has one, the last {late.total_seconds():.0f} s ago")
@@ -240,6 +262,8 @@ async def story(punctual: str, temporal: str, mode: str) -> None:
             """Ends a program and starts it again."""
             begin = datetime.now(timezone.utc)
             await asyncio.to_thread(program.stop, kill)
+            if program is upstream:
+                await manage(temporal, f"127.0.0.1:{front}")
             program.start()
             await connect(f"127.0.0.1:{front}")
             outages.append((begin, datetime.now(timezone.utc)))

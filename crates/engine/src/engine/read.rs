@@ -73,6 +73,11 @@ impl Engine {
         Ok(WhyAnswer { why: tree.why(&ledger, instant), run: None })
     }
 
+    /// The run that a start became, if it has ended and is still kept.
+    pub async fn ended_run(&self, tree: TreeKey, start: StartId) -> Result<Option<RunKey>, EngineError> {
+        Ok(self.inner.store.closed_run(tree, start).await?)
+    }
+
     async fn started_at(&self, run: RunKey) -> Result<Option<Timestamp>, EngineError> {
         let found = self.inner.store.load_runs(vec![run]).await?;
         Ok(found.into_iter().next().flatten().map(|stored| stored.run.made.created_at))

@@ -1,14 +1,18 @@
 //! Schedules as Temporal's clients see them.
 
-use punctual_core::{BufferedStart, Lifecycle, Outcome, Phase, Schedule, ScheduleKey};
+use futures_util::future::try_join_all;
+use punctual_core::{BufferedStart, Lifecycle, Outcome, Phase, Schedule, ScheduleKey, StartId};
 use punctual_engine::Described;
+use punctual_store::RunKey;
 use punctual_store::record::decode_action;
 
 use super::attributes::{self, Kind};
 use super::kept::Kept;
 use super::query::{Facts, Value};
+use super::refusal::Refusal;
 use super::wire::{common, enums, schedule as wire};
 use super::{action, policies, spec};
+use crate::app::App;
 use crate::convert::action::WORKFLOWS_QUEUE;
 use crate::convert::time::to_wire;
 
@@ -22,13 +26,38 @@ const RECENT_MAX: usize = 10;
 pub(super) struct Shown<'a> {
     described: &'a Described,
     pub(super) kept: Kept,
+    /// Runs that ended, as far as somebody looked for them.
+    ended: Vec<(StartId, RunKey)>,
 }
 
 impl<'a> Shown<'a> {
     /// The schedule, unless it has ended: Temporal forgets such ones.
     pub(super) fn of(described: &'a Described) -> Option<Shown<'a>> {
         let open = described.description.lifecycle == Lifecycle::Open;
-        open.then(|| Shown { described, kept: Kept::read(&asked(described).attachment) })
+        let kept = || Kept::read(&asked(described).attachment);
+        open.then(|| Shown { described, kept: kept(), ended: Vec::new() })
+    }
+
+    /// Looks for the runs of those starts that describe shows as ended. A schedule does not remember them itself.
+    pub(super) async fn look_for_ended(&mut self, app: &App) -> Result<(), Refusal> {
+        if self.is_theirs() {
+            return Ok(());
+        }
+        let tree = self.described.tree;
+        let starts = self.described.description.recent.iter().rev().take(RECENT_MAX).map(|run| run.id());
+        let found = starts.map(async |start| {
+            let run = app.engine.ended_run(tree, start).await?;
+            Ok::<_, Refusal>(run.map(|run| (start, run)))
+        });
+        self.ended = try_join_all(found).await?.into_iter().flatten().collect();
+        Ok(())
+    }
+
+    /// Whether its runs are workflows of the cluster behind this server, which has run ids of its own; the workflow's id
+    /// alone means its latest run.
+    fn is_theirs(&self) -> bool {
+        let action = decode_action(&asked(self.described).action.payload);
+        action.is_ok_and(|action| *action.queue == *WORKFLOWS_QUEUE)
     }
 
     fn key(&self) -> &ScheduleKey {
@@ -74,7 +103,7 @@ impl<'a> Shown<'a> {
             overlap_skipped: number(about.counters.skipped),
             buffer_dropped: number(about.counters.dropped),
             buffer_size: number(about.starts.buffered.len() as u64),
-            running_workflows: running.map(|start| self.execution(start)).collect(),
+            running_workflows: running.map(|start| self.execution(start.id)).collect(),
             recent_actions: self.recent(RECENT_MAX),
             future_action_times: about.upcoming.iter().map(|time| to_wire(time.due_time)).collect(),
             create_time: Some(to_wire(about.created_at)),
@@ -83,29 +112,25 @@ impl<'a> Shown<'a> {
         }
     }
 
-    fn execution(&self, start: &BufferedStart) -> common::WorkflowExecution {
-        let runs = &self.described.runs;
-        let action = decode_action(&asked(self.described).action.payload);
-        // The cluster behind this server has numbers of its own; the id alone means the latest run of its workflow.
-        let is_theirs = action.is_ok_and(|action| *action.queue == *WORKFLOWS_QUEUE);
-        let run = runs.iter().find(|(id, _)| *id == start.id && !is_theirs).map(|(_, run)| run.to_string());
-        let workflow_id = start.id.run_id(&asked(self.described).action.run_id_base);
+    fn execution(&self, start: StartId) -> common::WorkflowExecution {
+        let find = |runs: &[(StartId, RunKey)]| runs.iter().find(|(id, _)| *id == start).map(|(_, run)| *run);
+        let going = find(&self.described.runs).filter(|_| !self.is_theirs());
+        let run = going.or_else(|| find(&self.ended)).map(|run| run.to_string());
+        let workflow_id = start.run_id(&asked(self.described).action.run_id_base);
         common::WorkflowExecution { workflow_id, run_id: run.unwrap_or_default() }
     }
 
     /// The latest runs, the oldest first, those in progress among them.
     fn recent(&self, count: usize) -> Vec<wire::ScheduleActionResult> {
         let about = &self.described.description;
-        let base = &asked(self.described).action.run_id_base;
         let ended = about.recent.iter().map(|run| {
-            let execution =
-                common::WorkflowExecution { workflow_id: run.id().run_id(base), run_id: String::new() };
+            let execution = self.execution(run.id());
             (run.started_at(), run.id().nominal_time(), execution, status(run.outcome()))
         });
         let going = about.starts.in_progress.iter().filter_map(|start| match start.phase {
             Phase::Running { started_at, .. } => {
                 let running = enums::WorkflowExecutionStatus::Running;
-                Some((started_at, start.due_time, self.execution(start), running))
+                Some((started_at, start.due_time, self.execution(start.id), running))
             }
             _ => None,
         });

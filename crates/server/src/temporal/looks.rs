@@ -42,7 +42,8 @@ pub(super) async fn describe(
     asked: service::DescribeScheduleRequest,
 ) -> Result<service::DescribeScheduleResponse, Refusal> {
     let described = open(app, &asked.namespace, &asked.schedule_id).await?;
-    let shown = Shown::of(&described).ok_or_else(|| gone(&asked.schedule_id))?;
+    let mut shown = Shown::of(&described).ok_or_else(|| gone(&asked.schedule_id))?;
+    shown.look_for_ended(app).await?;
     let about = &described.description;
     Ok(service::DescribeScheduleResponse {
         schedule: Some(shown.schedule()),

@@ -22,6 +22,8 @@ pub(crate) mod upstream;
 mod unserved;
 mod refusal;
 
+pub(crate) use kept::updated;
+
 use std::sync::Arc;
 
 use axum::Router;

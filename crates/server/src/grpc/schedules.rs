@@ -17,6 +17,7 @@ use crate::convert::schedule::{
 use crate::convert::time::{instant, needed};
 use crate::convert::{mask, payload};
 use crate::status::Fault;
+use crate::temporal;
 
 pub(crate) async fn create(app: &App, asked: v1::CreateScheduleRequest) -> Result<v1::ChangeResponse, Fault> {
     let key = schedule_key(&asked.namespace, &asked.schedule_id)?;
@@ -79,8 +80,13 @@ pub(crate) async fn update(app: &App, asked: v1::UpdateScheduleRequest) -> Resul
     }
     // The engine's error cannot say which field is at fault, so the fault takes another way.
     let refused = Mutex::new(None);
+    let now = app.engine.now();
     let change = |schedule: &mut Schedule| {
-        merged(app, schedule, &given, &paths, &key).map(|merged| *schedule = merged).map_err(|fault| {
+        let merged = merged(app, schedule, &given, &paths, &key).map(|merged| {
+            *schedule = merged;
+            schedule.attachment = temporal::updated(&schedule.attachment, now);
+        });
+        merged.map_err(|fault| {
             let error = EngineError::Invalid(fault.message.clone());
             *refused.lock().unwrap_or_else(PoisonError::into_inner) = Some(fault);
             error

@@ -32,6 +32,30 @@ async fn a_start_is_a_run_that_any_worker_can_take() {
     assert_eq!(info.recent_actions[0].start_workflow_status(), Status::Completed);
     let result = info.recent_actions[0].start_workflow_result.clone().unwrap();
     assert!(result.workflow_id.starts_with("report-20"), "{}", result.workflow_id);
+    assert_eq!(result.run_id, run.run_id, "the one that it had while it ran");
+    front.bed.stop().await;
+}
+
+#[tokio::test]
+async fn an_update_by_our_own_clients_is_seen_by_temporals() {
+    let mut front = Front::new().await;
+    front.create(creation("s")).await.unwrap();
+    front.bed.queue().await;
+    front.bed.schedule("ours", "").await;
+    for id in ["s", "ours"] {
+        let before = front.describe(id).await.unwrap();
+        assert_eq!(before.info.unwrap().update_time, None);
+        let asked = v1::UpdateScheduleRequest {
+            schedule_id: id.into(),
+            schedule: Some(v1::Schedule { remaining_actions: Some(7), ..Default::default() }),
+            update_mask: Some(prost_types::FieldMask { paths: vec!["remaining_actions".into()] }),
+            ..Default::default()
+        };
+        front.bed.client.schedules.update(asked).await.unwrap();
+        let after = front.describe(id).await.unwrap();
+        assert!(after.info.unwrap().update_time.is_some(), "{id}");
+        assert_eq!(after.schedule.unwrap().action, before.schedule.unwrap().action);
+    }
     front.bed.stop().await;
 }
 

@@ -88,11 +88,28 @@ pub(super) fn read(text: &str) -> Result<Option<Query>, QueryError> {
     if words.is_over() {
         return Ok(None);
     }
+    refuse_groups(&mut words)?;
     let query = either(&mut words, 0)?;
+    refuse_groups(&mut words)?;
     if !words.is_over() {
         return Err(words.expected("AND, OR or the end"));
     }
     Ok(Some(query))
+}
+
+/// Temporal counts schedules in no groups either, and says so in these words.
+fn refuse_groups(words: &mut Words) -> Result<(), QueryError> {
+    let position = words.position();
+    if !words.take_both("GROUP", "BY") {
+        return Ok(());
+    }
+    let name = words.name()?;
+    let reason = match words.take(",") {
+        true => "supports only a single field".to_owned(),
+        false => format!("is not supported for search attribute {name}"),
+    };
+    let message = format!("operation is not supported: 'GROUP BY' clause {reason}");
+    Err(QueryError { message, position })
 }
 
 fn either(words: &mut Words, depth: usize) -> Result<Query, QueryError> {
@@ -236,6 +253,22 @@ mod tests {
         ] {
             assert!(read(text).unwrap().is_some(), "{text}");
         }
+    }
+
+    #[test]
+    fn groups_are_refused_in_temporals_words_and_a_name_is_no_group() {
+        let refused = "invalid query: operation is not supported: 'GROUP BY' clause";
+        assert_eq!(
+            fault("group by a"),
+            format!("{refused} is not supported for search attribute a at position 1")
+        );
+        assert_eq!(
+            fault("a = 1 GROUP BY b"),
+            format!("{refused} is not supported for search attribute b at position 7")
+        );
+        assert_eq!(fault("GROUP BY a, b"), format!("{refused} supports only a single field at position 1"));
+        assert!(fault("GROUP BY").contains("expected the name of an attribute"));
+        assert!(read("group = 1 AND `GROUP` = 2").unwrap().is_some());
     }
 
     #[test]

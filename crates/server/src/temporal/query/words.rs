@@ -97,6 +97,16 @@ impl Words {
         found
     }
 
+    /// Goes on if the next two words are these; each alone may be a name.
+    pub(super) fn take_both(&mut self, first: &str, second: &str) -> bool {
+        let place = self.next;
+        let found = self.take(first) && self.take(second);
+        if !found {
+            self.next = place;
+        }
+        found
+    }
+
     /// The name of an attribute.
     pub(super) fn name(&mut self) -> Result<String, QueryError> {
         match self.peek() {

@@ -141,6 +141,14 @@ pub struct ServerArgs {
     #[arg(long, value_name = "URL", help_heading = CALLS)]
     temporal_upstream: Option<String>,
 
+    /// Trust the certificates of this file at an https:// cluster, instead of the machine's
+    #[arg(long, value_name = "FILE", help_heading = CALLS)]
+    temporal_upstream_ca: Option<String>,
+
+    /// Make requests of our own to the cluster with the API key in this file
+    #[arg(long, value_name = "FILE", help_heading = CALLS)]
+    temporal_upstream_key_file: Option<String>,
+
     /// How logs are written: text or json
     #[arg(long, value_name = "FORMAT", help_heading = LOGS)]
     log: Option<String>,
@@ -195,6 +203,8 @@ impl ServerArgs {
             callback_url: self.callback_url.clone(),
             otlp_endpoint: self.otlp_endpoint.clone(),
             temporal_upstream: self.temporal_upstream.clone(),
+            temporal_upstream_ca: self.temporal_upstream_ca.clone(),
+            temporal_upstream_key_file: self.temporal_upstream_key_file.clone(),
             calls_max: self.calls_max.clone(),
             calls_per_target_max: self.calls_per_target_max.clone(),
             requests_max: self.requests_max.clone(),

@@ -67,6 +67,10 @@ pub struct Config {
     pub otlp_endpoint: String,
     /// A Temporal cluster behind this server, such as `http://127.0.0.1:7234`. Default: none.
     pub temporal_upstream: String,
+    /// A file with the certificates to trust at an `https://` cluster. Default: those that the machine trusts.
+    pub temporal_upstream_ca: String,
+    /// A file with the API key for requests of our own to the cluster. Default: none.
+    pub temporal_upstream_key_file: String,
     /// Outside calls in flight at a time, 1 to 100,000. Default 1,000.
     pub calls_max: usize,
     /// Outside calls to one target at a time, 1 to 100,000. Default 100: one dead target delays no other.
@@ -122,6 +126,8 @@ pub struct Flags {
     pub callback_url: Option<String>,
     pub otlp_endpoint: Option<String>,
     pub temporal_upstream: Option<String>,
+    pub temporal_upstream_ca: Option<String>,
+    pub temporal_upstream_key_file: Option<String>,
     pub calls_max: Option<String>,
     pub calls_per_target_max: Option<String>,
     pub requests_max: Option<String>,
@@ -308,6 +314,8 @@ impl Default for Config {
             callback_url: String::new(),
             otlp_endpoint: String::new(),
             temporal_upstream: String::new(),
+            temporal_upstream_ca: String::new(),
+            temporal_upstream_key_file: String::new(),
             calls_max: 1_000,
             calls_per_target_max: 100,
             requests_max: engine.requests_max,

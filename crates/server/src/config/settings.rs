@@ -126,9 +126,15 @@ settings! {
     otlp_endpoint: "a URL such as http://127.0.0.1:4318, or nothing",
         "Where traces go, one for each run: an OpenTelemetry collector that takes OTLP over plain HTTP.",
         read_plain_url, Clone::clone;
-    temporal_upstream: "a URL such as http://127.0.0.1:7234, or nothing",
-        "A Temporal cluster behind this server, over plain HTTP/2. Schedules are kept here and start workflows there; every other request of Temporal's clients and workers is forwarded.",
+    temporal_upstream: "a URL such as http://127.0.0.1:7234 or https://temporal.example.com:7233, or nothing",
+        "A Temporal cluster behind this server, over HTTP/2, plain or with TLS. Schedules are kept here and start workflows there; every other request of Temporal's clients and workers is forwarded.",
         read_upstream, Clone::clone;
+    temporal_upstream_ca: "the path of a PEM file, or nothing",
+        "The certificates to trust at an `https://` cluster. Nothing means those that the machine trusts.",
+        read_path, Clone::clone;
+    temporal_upstream_key_file: "the path of a file, or nothing",
+        "A file with the API key for requests of our own to the cluster, read when the server starts. Those of clients are forwarded with their own.",
+        read_path, Clone::clone;
     calls_max: "a number from 1 to 100000",
         "Outside calls in flight at a time, so that memory is bounded.",
         |text: &str| read_number(text, 1, 100_000), ToString::to_string;
@@ -278,9 +284,13 @@ fn read_plain_url(text: &str) -> Option<String> {
     read_url(text).filter(|url| !url.starts_with("https://"))
 }
 
+fn read_path(text: &str) -> Option<String> {
+    (!text.contains(char::is_control)).then(|| text.to_owned())
+}
+
 /// A URL with a host and nothing behind it: paths are those of the requests that are forwarded.
 fn read_upstream(text: &str) -> Option<String> {
-    let url = read_plain_url(text)?;
+    let url = read_url(text)?;
     let bare = |url: &str| {
         let uri: Option<axum::http::Uri> = url.parse().ok();
         uri.is_some_and(|uri| uri.authority().is_some() && uri.path() == "/" && uri.query().is_none())

@@ -1,5 +1,6 @@
 //! A cluster behind this server: schedules are ours, everything else is its own.
 
+mod connection;
 mod forward;
 mod capabilities;
 pub(crate) mod workflows;
@@ -20,14 +21,17 @@ use std::sync::Arc;
 use axum::Router;
 use axum::body::Body;
 use axum::extract::Request;
+use axum::http::Uri;
+use axum::http::uri::{Authority, Scheme};
 use axum::routing::any;
 use hyper_util::client::legacy::Client;
-use hyper_util::client::legacy::connect::HttpConnector;
 use hyper_util::rt::{TokioExecutor, TokioTimer};
 use prost::Message;
 use tonic::Code;
 use tonic::codec::CompressionEncoding::Gzip;
+use tonic::metadata::{Ascii, MetadataValue};
 use tonic::server::NamedService;
+use tonic::service::interceptor::InterceptedService;
 use tonic::transport::{Channel, Endpoint};
 
 use super::Temporal;
@@ -40,12 +44,11 @@ use super::wire::service::workflow_service_client::WorkflowServiceClient;
 use super::wire::service::workflow_service_server::WorkflowServiceServer;
 use crate::app::App;
 use crate::config::Config;
-use crate::limits::{
-    HEADER_BYTES_MAX, KEEP_ALIVE_PAUSE, MESSAGE_BYTES_MAX, UPSTREAM_CONNECT_TIME_MAX, UPSTREAM_TIME_MAX,
-};
+use crate::limits::{HEADER_BYTES_MAX, KEEP_ALIVE_PAUSE, MESSAGE_BYTES_MAX, UPSTREAM_TIME_MAX};
 
 use callbacks::Callbacks;
 use capabilities::Capabilities;
+use connection::{Carried, Connector};
 use workflows::Followed;
 
 pub(crate) use callbacks::{PATH as ENDED_PATH, WAYS};
@@ -66,12 +69,14 @@ const OURS: [&str; 8] = [
 
 /// The cluster behind this server.
 pub(crate) struct Upstream {
+    scheme: Scheme,
     /// Host and port.
-    authority: String,
+    authority: Authority,
     /// For requests that are forwarded as they are.
-    client: Client<HttpConnector, Body>,
+    client: Client<Connector, Body>,
     /// For requests of our own.
     channel: Channel,
+    key: Option<MetadataValue<Ascii>>,
     capabilities: Capabilities,
     followed: Followed,
     pub(crate) callbacks: Callbacks,
@@ -81,35 +86,38 @@ impl Upstream {
     /// The cluster at the URL of the settings, such as `http://127.0.0.1:7233`, behind a server that listens here. Nothing is
     /// connected before it is needed.
     pub(crate) fn new(config: &Config, listens: SocketAddr) -> Result<Upstream, String> {
-        let uri: axum::http::Uri =
+        let uri: Uri =
             config.temporal_upstream.parse().map_err(|error| format!("temporal_upstream: {error}"))?;
-        let authority = uri.authority().ok_or("temporal_upstream has no host and port")?;
+        let authority = uri.authority().ok_or("temporal_upstream has no host and port")?.clone();
+        let scheme = uri.scheme().cloned().unwrap_or(Scheme::HTTP);
         let callbacks = Callbacks::new(callbacks::url(&config.callback_url, listens, authority.host()));
-        let authority = authority.to_string();
-        let mut connector = HttpConnector::new();
-        connector.set_nodelay(true);
-        connector.set_connect_timeout(Some(UPSTREAM_CONNECT_TIME_MAX));
+        let connector = Connector::new(&uri, &config.temporal_upstream_ca)?;
+        let key = connection::key(&config.temporal_upstream_key_file)?;
+        if key.is_some() && scheme == Scheme::HTTP {
+            tracing::warn!("the key for the cluster goes over a connection that is not encrypted");
+        }
         let client = Client::builder(TokioExecutor::new())
             .timer(TokioTimer::new())
             .http2_only(true)
             .http2_keep_alive_interval(KEEP_ALIVE_PAUSE)
             .http2_keep_alive_timeout(KEEP_ALIVE_PAUSE)
             .http2_max_header_list_size(HEADER_BYTES_MAX as u32)
-            .build(connector);
-        let endpoint =
-            Endpoint::from_shared(format!("http://{authority}")).map_err(|error| error.to_string())?;
-        let channel = endpoint
-            .connect_timeout(UPSTREAM_CONNECT_TIME_MAX)
+            .build(connector.clone());
+        let channel = Endpoint::from(uri)
             .http2_keep_alive_interval(KEEP_ALIVE_PAUSE)
             .keep_alive_timeout(KEEP_ALIVE_PAUSE)
-            .connect_lazy();
+            .connect_with_connector_lazy(connector);
         let (capabilities, followed) = (Capabilities::default(), Followed::default());
-        Ok(Upstream { authority, client, channel, capabilities, followed, callbacks })
+        Ok(Upstream { scheme, authority, client, channel, key, capabilities, followed, callbacks })
     }
 
-    /// A client for requests of our own.
-    pub(super) fn service(&self) -> WorkflowServiceClient<Channel> {
-        WorkflowServiceClient::new(self.channel.clone())
+    fn carried(&self, namespace: &str) -> Carried {
+        Carried { key: self.key.clone(), namespace: namespace.parse().ok() }
+    }
+
+    /// A client for requests of our own about this namespace.
+    fn service(&self, namespace: &str) -> WorkflowServiceClient<InterceptedService<Channel, Carried>> {
+        WorkflowServiceClient::with_interceptor(self.channel.clone(), self.carried(namespace))
             .send_compressed(Gzip)
             .accept_compressed(Gzip)
             .max_decoding_message_size(MESSAGE_BYTES_MAX)
@@ -119,13 +127,14 @@ impl Upstream {
     /// Whether a namespace exists there.
     pub(super) async fn check_namespace(&self, name: &str) -> Result<(), Refusal> {
         let asked = service::DescribeNamespaceRequest { namespace: name.into(), ..Default::default() };
-        let mut client = self.service();
+        let mut client = self.service(name);
         self.patiently(client.describe_namespace(asked)).await.map(drop)
     }
 
     /// The types of a namespace's own search attributes there.
     pub(super) async fn types(&self, namespace: &str) -> Result<Types, Refusal> {
-        let mut client = OperatorServiceClient::new(self.channel.clone()).accept_compressed(Gzip);
+        let (channel, carried) = (self.channel.clone(), self.carried(namespace));
+        let mut client = OperatorServiceClient::with_interceptor(channel, carried).accept_compressed(Gzip);
         let asked = operator::ListSearchAttributesRequest { namespace: namespace.into() };
         let found = self.patiently(client.list_search_attributes(asked)).await?;
         let types = found.custom_attributes.into_iter();

@@ -37,7 +37,7 @@ pub(super) async fn begin(
                 known::find(upstream, &claimed.live, &claimed.body).await.map(|it| it.map(|it| it.first_run))
             }
             false => {
-                let mut client = upstream.service();
+                let mut client = upstream.service(&claimed.body.namespace);
                 let asked = client.start_workflow_execution(request.clone());
                 upstream.shortly(asked).await.map(|answer| Some(answer.run_id))
             }

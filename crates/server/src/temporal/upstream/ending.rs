@@ -159,7 +159,7 @@ async fn ask(
         skip_archival: true,
         ..Default::default()
     };
-    let mut client = upstream.service();
+    let mut client = upstream.service(namespace);
     let asked = tokio::time::timeout(patience, client.get_workflow_execution_history(asked)).await;
     let answer = asked.unwrap_or_else(|_| Err(Status::deadline_exceeded("no answer in time")))?.into_inner();
     let last = answer.history.and_then(|history| history.events.into_iter().next_back());

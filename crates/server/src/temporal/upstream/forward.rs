@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use axum::body::{Body, Bytes, HttpBody};
 use axum::extract::Request;
-use axum::http::uri::{Authority, PathAndQuery, Scheme};
+use axum::http::uri::PathAndQuery;
 use axum::http::{HeaderMap, HeaderValue, Uri, Version, header};
 use axum::response::Response;
 use futures_util::future::BoxFuture;
@@ -59,12 +59,11 @@ pub(crate) async fn forward(app: &std::sync::Arc<App>, request: Request) -> Resp
 fn handed_on(upstream: &Upstream, request: Request) -> Result<(Request, Option<Duration>), Status> {
     let (mut head, body) = request.into_parts();
     let path = head.uri.path_and_query().cloned().unwrap_or_else(|| PathAndQuery::from_static("/"));
-    let authority: Result<Authority, _> = upstream.authority.parse();
-    let uri = Uri::builder().scheme(Scheme::HTTP).path_and_query(path);
-    let uri = authority
-        .map_err(|error| error.to_string())
-        .and_then(|authority| uri.authority(authority).build().map_err(|error| error.to_string()));
-    head.uri = uri.map_err(|error| Status::invalid_argument(format!("the path makes no sense: {error}")))?;
+    let uri = Uri::builder().scheme(upstream.scheme.clone()).authority(upstream.authority.clone());
+    head.uri = uri
+        .path_and_query(path)
+        .build()
+        .map_err(|error| Status::invalid_argument(format!("the path makes no sense: {error}")))?;
     head.version = Version::HTTP_2;
     head.headers.remove(header::HOST);
     let patience = patience(&head.headers);

@@ -30,7 +30,8 @@ pub(super) async fn find(
         namespace: body.namespace.to_string(),
         execution: Some(WorkflowExecution { workflow_id: body.name.to_string(), run_id: String::new() }),
     };
-    let described = match upstream.shortly(upstream.service().describe_workflow_execution(asked)).await {
+    let mut client = upstream.service(&body.namespace);
+    let described = match upstream.shortly(client.describe_workflow_execution(asked)).await {
         Err(status) if status.code() == Code::NotFound => return Ok(None),
         described => described?,
     };

@@ -40,7 +40,10 @@ pub(super) async fn cancel(upstream: &Upstream, stop: Stop<'_>, request_id: Stri
     };
     let mut wait = WAIT_FIRST;
     loop {
-        match upstream.shortly(upstream.service().request_cancel_workflow_execution(asked.clone())).await {
+        match upstream
+            .shortly(upstream.service(stop.namespace).request_cancel_workflow_execution(asked.clone()))
+            .await
+        {
             Ok(_) => return Ok(()),
             Err(status) if is_passing(status.code()) => wait = pause(stop.execution, &status, wait).await,
             Err(status) => return Err(status.code()),
@@ -61,7 +64,10 @@ pub(super) async fn terminate(upstream: &Upstream, stop: Stop<'_>) -> bool {
     };
     let mut wait = WAIT_FIRST;
     for _ in 0..TERMINATES_MAX {
-        match upstream.shortly(upstream.service().terminate_workflow_execution(asked.clone())).await {
+        match upstream
+            .shortly(upstream.service(stop.namespace).terminate_workflow_execution(asked.clone()))
+            .await
+        {
             Err(status) if is_passing(status.code()) => wait = pause(stop.execution, &status, wait).await,
             Ok(_) | Err(_) => return true,
         }

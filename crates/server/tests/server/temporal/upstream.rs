@@ -3,6 +3,7 @@
 mod fake;
 mod forwarding;
 mod capabilities;
+mod secure;
 mod starts;
 mod callbacks;
 mod left;

@@ -23,12 +23,19 @@ use punctual_temporal_api::temporal::api::history::v1::history_event::Attributes
 use punctual_temporal_api::temporal::api::history::v1::{History, HistoryEvent};
 use punctual_temporal_api::temporal::api::workflow::v1::WorkflowExecutionInfo;
 use punctual_temporal_api::temporal::api::workflowservice::v1 as service;
+use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use service::workflow_service_server::{WorkflowService, WorkflowServiceServer};
+use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::watch;
 use tokio::task::{JoinHandle, JoinSet};
+use tokio_rustls::TlsAcceptor;
 use tonic::codec::CompressionEncoding::Gzip;
 use tonic::metadata::MetadataMap;
 use tonic::{Code, Request, Response, Status};
+
+const CERTIFICATE: &[u8] = include_bytes!("../../fixtures/server.pem");
+const KEY: &[u8] = include_bytes!("../../fixtures/server.key");
 
 #[derive(Clone)]
 pub struct State {
@@ -113,6 +120,23 @@ impl Fake {
 
     /// A cluster that knows what another one knew.
     pub async fn at(address: SocketAddr, state: State) -> Fake {
+        Fake::with(address, state, None).await
+    }
+
+    /// A cluster that is spoken to over TLS, and has the certificate of `localhost`.
+    pub async fn secure() -> Fake {
+        let certificates = vec![CertificateDer::from_pem_slice(CERTIFICATE).unwrap()];
+        let key = PrivateKeyDer::from_pem_slice(KEY).unwrap();
+        let provider = Arc::new(rustls::crypto::ring::default_provider());
+        let builder = rustls::ServerConfig::builder_with_provider(provider);
+        let builder = builder.with_safe_default_protocol_versions().unwrap().with_no_client_auth();
+        let mut config = builder.with_single_cert(certificates, key).unwrap();
+        config.alpn_protocols = vec![b"h2".to_vec()];
+        let acceptor = TlsAcceptor::from(Arc::new(config));
+        Fake::with("127.0.0.1:0".parse().unwrap(), State::default(), Some(acceptor)).await
+    }
+
+    async fn with(address: SocketAddr, state: State, tls: Option<TlsAcceptor>) -> Fake {
         let listener = tokio::net::TcpListener::bind(address).await.unwrap();
         let address = listener.local_addr().unwrap();
         let service = WorkflowServiceServer::new(state.clone()).accept_compressed(Gzip).send_compressed(Gzip);
@@ -123,10 +147,16 @@ impl Fake {
             let mut connections = JoinSet::new();
             loop {
                 let (stream, _) = listener.accept().await.unwrap();
-                let service = TowerToHyperService::new(router.clone());
-                let builder = Builder::new(TokioExecutor::new()).http2_only();
+                let (router, tls) = (router.clone(), tls.clone());
                 connections.spawn(async move {
-                    drop(builder.serve_connection(TokioIo::new(stream), service).await);
+                    match tls {
+                        None => serve(stream, router).await,
+                        Some(tls) => {
+                            if let Ok(stream) = tls.accept(stream).await {
+                                serve(stream, router).await;
+                            }
+                        }
+                    }
                 });
             }
         });
@@ -138,6 +168,11 @@ impl Fake {
         self.serving.abort();
         let _ = self.serving.await;
     }
+}
+
+async fn serve(stream: impl AsyncRead + AsyncWrite + Send + Unpin + 'static, router: Router) {
+    let builder = Builder::new(TokioExecutor::new()).http2_only();
+    drop(builder.serve_connection(TokioIo::new(stream), TowerToHyperService::new(router)).await);
 }
 
 /// Sends every message back as it comes, and ends when the client does.

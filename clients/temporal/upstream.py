@@ -5,9 +5,11 @@ schedules. At the end the workflow ids that the Temporal server
 knows are compared with the times that the schedules had: none is missing, none is there twice, and none overlaps that must not.
 
 All of that twice, side by side: with a Temporal server that allows callbacks to Punctual, until it is started again without
-that permission, and with one that never does. How ends of workflows were heard of is counted.
+that permission, and with one that never does. How ends of workflows were heard of is counted. The first has two servers on one
+PostgreSQL before it, if there is one: schedules are made at one of them, the worker is at the other, which goes on alone when
+the first is killed.
 
-Usage: upstream.py <punctual> <temporal>
+Usage: upstream.py <punctual> <temporal> [<database of PostgreSQL>]
 """
 
 import asyncio
@@ -218,33 +220,38 @@ async def compare(client: Client, mode: str, port: int, outages: list[tuple[date
 
 
 class Ends:
-    """How ends of workflows were heard of, over all lives of a server."""
+    """How ends of workflows were heard of, over all servers and all their lives."""
 
-    def __init__(self, port: int):
-        self.port, self.before = port, Counter()
+    def __init__(self, ports: list[int]):
+        self.ports, self.before = ports, Counter()
 
     def now(self) -> Counter:
-        by, closed = self.read('punctual_workflow_ends_total{by="'), self.read('punctual_runs_closed_total{outcome="')
-        assert closed["failed"] == 0 and closed["timed_out"] == 0, f"runs failed: {closed}"
-        return self.before + by
+        return sum(map(self.of, self.ports), self.before)
 
-    def read(self, name: str) -> Counter:
-        with urllib.request.urlopen(f"http://127.0.0.1:{self.port}/metrics", timeout=10) as answer:
+    def of(self, port: int) -> Counter:
+        with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=10) as answer:
             lines = answer.read().decode().splitlines()
-        found = [line.removeprefix(name).split('"} ') for line in lines if line.startswith(name)]
-        return Counter({word: int(count) for word, count in found})
 
-    def keep(self) -> None:
+        def read(name: str) -> Counter:
+            found = [line.removeprefix(name).split('"} ') for line in lines if line.startswith(name)]
+            return Counter({word: int(count) for word, count in found})
+
+        closed = read('punctual_runs_closed_total{outcome="')
+        assert closed["failed"] == 0 and closed["timed_out"] == 0, f"runs failed: {closed}"
+        return read('punctual_workflow_ends_total{by="')
+
+    def keep(self, port: int) -> None:
         """The server is about to be killed, and its counts with it."""
-        self.before = self.now()
+        self.before += self.of(port)
 
 
 ALLOWED = 'callback.allowedAddresses=[{"Pattern":"127.0.0.1:*","AllowInsecure":true}]'
 
 
-async def story(punctual: str, temporal: str, mode: str) -> None:
+async def story(punctual: str, temporal: str, mode: str, database: str | None) -> None:
     begun = time.monotonic()
-    front, behind = free_port(), free_port()
+    fronts, behind = [free_port() for _ in range(2 if database else 1)], free_port()
+    first, last = f"127.0.0.1:{fronts[0]}", f"127.0.0.1:{fronts[-1]}"
     with tempfile.TemporaryDirectory() as folder:
         refusing = (
             temporal, "server", "start-dev", "--headless", "--ip", "127.0.0.1", "--port", str(behind),
@@ -252,30 +259,36 @@ async def story(punctual: str, temporal: str, mode: str) -> None:
         )
         allowing = (*refusing, "--dynamic-config-value", ALLOWED)
         upstream = Program(*(allowing if mode == "allowed" else refusing))
-        server = Program(
-            punctual, "serve", "--listen", f"127.0.0.1:{front}", "--database", f"sqlite:{folder}/punctual.db",
-            "--temporal-upstream", f"http://127.0.0.1:{behind}", "--worker-lease", "3s", "--log-filter", "error",
-        )
-        ends, outages = Ends(front), []
+        servers = [
+            Program(
+                punctual, "serve", "--listen", f"127.0.0.1:{port}", "--node", f"node-{port}",
+                "--database", database or f"sqlite:{folder}/punctual.db", "--shard-lease", "3s",
+                "--temporal-upstream", f"http://127.0.0.1:{behind}", "--worker-lease", "3s", "--log-filter", "error",
+            )
+            for port in fronts
+        ]
+        ends, outages = Ends(fronts), []
 
         async def again(program: Program, kill: bool) -> None:
             """Ends a program and starts it again."""
             begin = datetime.now(timezone.utc)
             await asyncio.to_thread(program.stop, kill)
             if program is upstream:
-                await manage(temporal, f"127.0.0.1:{front}")
+                await manage(temporal, last)
+            elif len(servers) > 1:
+                await grows(client, "all", 5)
             program.start()
-            await connect(f"127.0.0.1:{front}")
+            await connect(first)
             outages.append((begin, datetime.now(timezone.utc)))
 
         try:
-            client = await connect(f"127.0.0.1:{front}")
+            client = await connect(last)
             work = dict(task_queue="work", workflows=[Quick, Slow, Hopping], workflow_runner=UnsandboxedWorkflowRunner())
             async with Worker(client, **work):
-                await create(client)
+                await create(await connect(first))
                 await grows(client, "all", 5)
-                ends.keep()
-                await again(server, kill=True)
+                ends.keep(fronts[0])
+                await again(servers[0], kill=True)
                 await grows(client, "all", 5)
                 await again(upstream, kill=False)
                 await grows(client, "all", 5)
@@ -292,17 +305,19 @@ async def story(punctual: str, temporal: str, mode: str) -> None:
                     await grows(client, "skip", 2)
                     assert ends.now()["poll"] > polled + 2, f"nothing is polled for: {ends.now()}"
                 await settle(client)
-                await compare(client, mode, front, outages)
+                await compare(client, mode, fronts[-1], outages)
                 by = ends.now()
                 assert mode == "allowed" or by["callback"] + by["look"] == 0, f"callbacks were refused: {by}"
-                print(f"{mode}: ends: {dict(by)}, {time.monotonic() - begun:.0f} s")
+                print(f"{mode}: {len(servers)} servers, ends: {dict(by)}, {time.monotonic() - begun:.0f} s")
         finally:
-            server.stop(kill=True)
+            for server in servers:
+                server.stop(kill=True)
             upstream.stop(kill=True)
 
 
-async def main(punctual: str, temporal: str) -> None:
-    stories = [asyncio.wait_for(story(punctual, temporal, mode), timeout=200) for mode in ("allowed", "refused")]
+async def main(punctual: str, temporal: str, database: str | None = None) -> None:
+    modes = {"allowed": database, "refused": None}
+    stories = [asyncio.wait_for(story(punctual, temporal, *mode), timeout=200) for mode in modes.items()]
     # Each is told to its end, whatever became of the other one.
     for failure in await asyncio.gather(*stories, return_exceptions=True):
         if failure is not None:

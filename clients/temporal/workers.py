@@ -1,11 +1,13 @@
 """The programs of the guide to workers do a thousand scheduled runs, with heartbeats, failures, retries, a cancel and a kill.
 
-workers.py ADDRESS GUIDE LOGS [LANGUAGE PROGRAM FOLDER]...
+workers.py ADDRESS[,ADDRESS]... GUIDE LOGS [LANGUAGE PROGRAM FOLDER]...
 
-The programs are the blocks of the guide, as they stand there. What became of each run is asked of the server over HTTP.
+The programs are the blocks of the guide, as they stand there. What became of each run is asked of the servers over HTTP, of
+each in turn; the workers are at different ones, and one that takes over is at another one than the killed one was.
 """
 
 import collections
+import itertools
 import json
 import os
 import pathlib
@@ -16,7 +18,7 @@ import sys
 import time
 import urllib.request
 
-ADDRESS, GUIDE, LOGS = sys.argv[1:4]
+ADDRESSES, (GUIDE, LOGS) = sys.argv[1].split(","), sys.argv[2:4]
 LANGUAGES = [sys.argv[place : place + 3] for place in range(4, len(sys.argv), 3)]
 
 # Each starts once a second, this often: both workers together have a thousand runs to do.
@@ -26,10 +28,13 @@ SCHEDULES = {"report": 15, "card": 5, "declined": 5}
 # Longer than anything here takes; whoever waits in vain says for what.
 PATIENCE = 180
 
+# Who is asked next, and where the next worker is.
+ASKED, JOINED = itertools.cycle(ADDRESSES), itertools.cycle(ADDRESSES)
+
 
 def ask(method, path, body=None):
     data = None if body is None else json.dumps(body).encode()
-    url = f"http://{ADDRESS}{path}"
+    url = f"http://{next(ASKED)}{path}"
     with urllib.request.urlopen(urllib.request.Request(url, data, method=method), timeout=60) as answer:
         return json.load(answer)
 
@@ -63,7 +68,7 @@ class Worker:
         self.file = pathlib.Path(folder) / f"worker.{ending}"
         self.file.write_text(program(language))
         self.log = open(pathlib.Path(LOGS) / f"{language}-{number}.log", "w")
-        environment = {**os.environ, "PUNCTUAL_SERVER": ADDRESS, "QUEUE": language}
+        environment = {**os.environ, "PUNCTUAL_SERVER": next(JOINED), "QUEUE": language}
         self.process = subprocess.Popen(
             [interpreter, self.file], env=environment, cwd=folder, stdout=self.log, stderr=self.log
         )
@@ -176,8 +181,10 @@ def check_kill(language, worker, start):
 
 def check_count(total):
     """As many ends as runs: none ended twice."""
-    with urllib.request.urlopen(f"http://{ADDRESS}/metrics", timeout=60) as answer:
-        lines = answer.read().decode().splitlines()
+    lines = []
+    for address in ADDRESSES:
+        with urllib.request.urlopen(f"http://{address}/metrics", timeout=60) as answer:
+            lines += answer.read().decode().splitlines()
     ends = sum(float(line.split()[-1]) for line in lines if line.startswith("punctual_runs_closed_total"))
     assert ends == total, f"{ends} ends of {total} runs"
 

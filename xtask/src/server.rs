@@ -15,7 +15,15 @@ pub fn program() -> PathBuf {
     target.join("debug/punctual")
 }
 
-/// A server on a file of its own. Ends with this value.
+/// Builds the server as the tests do, so that it is there already, and makes an empty folder for what it leaves.
+pub fn prepare(folder: &Path) -> Result<()> {
+    run::run(cargo().args(["build", "--quiet", "--profile", "test", "-p", "punctual"]))?;
+    let _ = std::fs::remove_dir_all(folder);
+    std::fs::create_dir_all(folder)?;
+    Ok(())
+}
+
+/// A server as a process of its own. Ends with this value.
 pub struct Server {
     child: Child,
     /// Where it listens, without a scheme.
@@ -23,14 +31,26 @@ pub struct Server {
 }
 
 impl Server {
-    /// Builds the server as the tests do, so that it is there already, and starts it on a new file in this folder.
+    /// Builds it and starts it on a new file in this folder.
     pub fn start(folder: &Path) -> Result<Server> {
-        run::run(cargo().args(["build", "--quiet", "--profile", "test", "-p", "punctual"]))?;
-        let _ = std::fs::remove_dir_all(folder);
-        std::fs::create_dir_all(folder)?;
-        let database = format!("sqlite:{}", folder.join("punctual.db").display());
+        prepare(folder)?;
+        Server::on("node-1", &format!("sqlite:{}", folder.join("punctual.db").display()))
+    }
+
+    /// Starts it under this name on a database that others may share.
+    pub fn on(node: &str, database: &str) -> Result<Server> {
         let mut child = Command::new(program())
-            .args(["serve", "--listen", "127.0.0.1:0", "--database", &database, "--log", "json"])
+            .args([
+                "serve",
+                "--listen",
+                "127.0.0.1:0",
+                "--node",
+                node,
+                "--database",
+                database,
+                "--log",
+                "json",
+            ])
             .stdout(Stdio::null())
             .stderr(Stdio::piped())
             .spawn()

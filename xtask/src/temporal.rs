@@ -1,6 +1,7 @@
 //! Temporal's own clients against a real server: each does every schedule verb and looks at what comes back.
 
 use anyhow::{Context, Result};
+use punctual_testkit::Postgres;
 
 use crate::node::node;
 use crate::run::{self, cargo, command, python, root};
@@ -37,8 +38,11 @@ pub fn run() -> Result<()> {
             )
             .context("random schedules, here and at the real server")?;
             let upstream = clients.join("upstream.py");
-            run::run(command(&program).arg(upstream).arg(server::program()).arg(&temporal))
-                .context("in front of a Temporal server")?;
+            let postgres = Postgres::start()?;
+            run::run(
+                command(&program).arg(upstream).arg(server::program()).arg(&temporal).arg(postgres.url()),
+            )
+            .context("in front of a Temporal server")?;
         }
         Err(error) => skipped("THE PYTHON SDK AND THE TEMPORAL COMMAND LINE", &error),
     }

@@ -1,16 +1,18 @@
-//! Activity workers of Temporal's SDKs against a real server: the programs of the guide do a thousand scheduled runs.
+//! Activity workers of Temporal's SDKs against two real servers on one PostgreSQL: the programs of the guide do a thousand
+//! scheduled runs.
 
 use anyhow::{Context, Result};
+use punctual_testkit::Postgres;
 
 use crate::node::node;
 use crate::run::{self, command, provide, python, root};
-use crate::server::Server;
+use crate::server::{self, Server};
 
 /// Pinned: another SDK would ask other things on another day.
 const PYTHON: [&str; 1] = ["temporalio==1.35.0"];
 const TYPESCRIPT: [&str; 2] = ["@temporalio/worker@1.22.0", "@temporalio/activity@1.22.0"];
 
-/// Starts a server and both workers. One that cannot be had, because its registry is out of reach, is skipped, loudly; the
+/// Starts the servers and both workers. One that cannot be had, because its registry is out of reach, is skipped, loudly; the
 /// other one then does all the runs.
 pub fn run() -> Result<()> {
     let folder = root().join("target/temporal-workers");
@@ -28,15 +30,19 @@ pub fn run() -> Result<()> {
         return Ok(());
     }
     provide(&["python3"], "python3")?;
-    let mut server = Server::start(&folder)?;
+    server::prepare(&folder)?;
+    let postgres = Postgres::start()?;
+    let servers = ["left", "right"].map(|node| Server::on(node, &postgres.url()));
+    let mut servers = servers.into_iter().collect::<Result<Vec<_>>>()?;
+    let addresses: Vec<_> = servers.iter().map(|server| server.address.as_str()).collect();
     let mut driver = command("python3");
-    driver.arg(root().join("clients/temporal/workers.py")).arg(&server.address);
+    driver.arg(root().join("clients/temporal/workers.py")).arg(addresses.join(","));
     driver.arg(root().join("docs/guides/temporal-workers.md")).arg(&folder);
     for (language, program, folder) in languages {
         driver.arg(language).arg(program).arg(folder);
     }
     run::run(&mut driver).with_context(|| format!("the workers' logs are in {}", folder.display()))?;
-    server.is_well()
+    servers.iter_mut().try_for_each(Server::is_well)
 }
 
 fn skipped(who: &str, error: &anyhow::Error) {

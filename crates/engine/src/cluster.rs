@@ -1,10 +1,11 @@
 //! Nodes that share a database: who one is among them, what time it is for all, and who drives what.
 
 mod clock;
+mod membership;
 mod plan;
 
 pub(crate) use clock::DatabaseClock;
-pub(crate) use plan::plan;
+pub use membership::{Membership, Orphans, Turn};
 
 use jiff::Timestamp;
 use punctual_store::{Beat, Keeper, NodeId, Store, StoreError};

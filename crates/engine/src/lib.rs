@@ -8,11 +8,11 @@ mod verb;
 
 mod clock;
 mod config;
-mod cluster;
+pub mod cluster;
 mod driver;
 mod outlet;
 mod places;
-mod relay;
+pub mod relay;
 mod router;
 mod desk;
 mod engine;

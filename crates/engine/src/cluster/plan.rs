@@ -12,7 +12,7 @@ use punctual_store::{Keeper, Lease, NodeId, NodeSeen};
 /// - Where all nodes are draining it is as if none were: there is nobody else, and schedules must start.
 ///
 /// A lease that is over counts as long as its node is alive: the node will renew it.
-pub(crate) fn plan(nodes: &[NodeSeen], leases: &[Lease], shards: u32, now: Timestamp) -> Vec<Option<NodeId>> {
+pub(super) fn plan(nodes: &[NodeSeen], leases: &[Lease], shards: u32, now: Timestamp) -> Vec<Option<NodeId>> {
     let mut alive: Vec<&NodeSeen> = nodes.iter().filter(|seen| seen.expires_at > now).collect();
     alive.sort_by_key(|seen| seen.keeper);
     let keepers: HashMap<&NodeId, Keeper> = alive.iter().map(|seen| (&seen.node, seen.keeper)).collect();
@@ -43,6 +43,11 @@ pub(crate) fn plan(nodes: &[NodeSeen], leases: &[Lease], shards: u32, now: Times
         *place = takers.next().cloned();
     }
     planned
+}
+
+/// Whether a node counts as alive.
+pub(super) fn is_alive(nodes: &[NodeSeen], node: &NodeId, now: Timestamp) -> bool {
+    nodes.iter().any(|seen| seen.node == *node && seen.expires_at > now)
 }
 
 /// How many shards each node should have.

@@ -1,5 +1,7 @@
 //! What must hold in every world. Each check names the promise that it guards.
 
+mod owners;
+
 use std::collections::BTreeMap;
 use std::fmt;
 
@@ -15,6 +17,7 @@ use crate::chronicle::{Sent, Tale, snapshot};
 use crate::oracle::Oracle;
 use crate::store::at_once;
 use crate::world::World;
+pub use owners::{Ownership, check_owners};
 
 /// A promise that was broken, and how.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -87,6 +90,9 @@ pub fn check_paused(tale: &Tale, sent: &Sent, unit: &Unit) -> Result<(), Violati
 
 /// After the faults, when all is quiet: nothing doubled, nothing silent, nothing stuck, and the oracle agrees.
 pub fn check_quiet(world: &World) -> Result<(), Violation> {
+    if !check_owners(world)? {
+        broken("nothing is stuck", "nodes do not come to rest")?;
+    }
     for (tree, tale) in &world.chronicle.tales {
         check_stored(world, *tree, tale)?;
         let verdicts = ledger(tale)?;

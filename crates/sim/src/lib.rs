@@ -21,7 +21,7 @@ pub mod random;
 
 use checker::Violation;
 use swarm::Knobs;
-use world::World;
+use world::{Met, World};
 
 /// What one world was like.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -36,6 +36,8 @@ pub struct Summary {
     pub runs: u64,
     /// Seconds that passed for all schedules together.
     pub schedule_seconds: u64,
+    /// What is rare.
+    pub met: Met,
 }
 
 impl Summary {
@@ -46,6 +48,7 @@ impl Summary {
         self.occurrences += other.occurrences;
         self.runs += other.runs;
         self.schedule_seconds += other.schedule_seconds;
+        self.met.add(other.met);
     }
 }
 
@@ -61,5 +64,6 @@ pub fn simulate(seed: u64) -> Result<Summary, Violation> {
         occurrences: checker::occurrences(&world),
         runs: world.dispatcher.begun,
         schedule_seconds: schedules * world.now.duration_since(began).as_secs() as u64,
+        met: world.met,
     })
 }

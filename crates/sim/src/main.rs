@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 
 use punctual_sim::checker::Violation;
 use punctual_sim::swarm::Knobs;
+use punctual_sim::world::Met;
 use punctual_sim::{Summary, simulate};
 
 const HELP: &str = "\
@@ -92,6 +93,10 @@ fn many(first: u64, goes_on: impl Fn(u64) -> bool + Sync) -> ExitCode {
 }
 
 fn told(summary: Summary) -> String {
-    let Summary { worlds, commits, occurrences, runs, .. } = summary;
-    format!("{worlds} worlds, {occurrences} occurrences, {runs} runs, {commits} commits")
+    let Summary { worlds, commits, occurrences, runs, met, .. } = summary;
+    let Met { taken, fenced, told, answered, judged } = met;
+    format!(
+        "{worlds} worlds, {occurrences} occurrences, {runs} runs, {commits} commits, {taken} shards taken, \
+         {fenced} drivers fenced, {answered} of {told} ends written by their owners, owners judged {judged} times"
+    )
 }

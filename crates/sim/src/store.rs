@@ -1,4 +1,4 @@
-//! The simulated database: the reference store, with two switches that make it careless.
+//! The simulated database: the reference store, with switches that make it careless.
 
 use std::borrow::Cow;
 use std::pin::pin;
@@ -22,6 +22,8 @@ pub struct SimulatedStore {
     pub trusts_owners: bool,
     /// A deliberate fault: what was read is not compared with what is there.
     pub trusts_readers: bool,
+    /// A deliberate fault: whoever wants a shard gets it, whoever else has it.
+    pub trusts_takers: bool,
 }
 
 /// The answer of a store that answers at once.
@@ -35,7 +37,8 @@ pub fn at_once<T>(mut reply: Reply<'_, T>) -> T {
 impl SimulatedStore {
     /// An empty database with this many shards, at this time.
     pub fn new(shards: u32, now: Timestamp) -> SimulatedStore {
-        SimulatedStore { memory: Memory::new(shards, now), trusts_owners: false, trusts_readers: false }
+        let memory = Memory::new(shards, now);
+        SimulatedStore { memory, trusts_owners: false, trusts_readers: false, trusts_takers: false }
     }
 
     /// Moves its clock.
@@ -101,13 +104,20 @@ impl Store for SimulatedStore {
         self.memory.tell(news);
     }
 
+    fn acquire(&self, shard: ShardId, node: NodeId, ttl: SignedDuration) -> Reply<'_, Option<Lease>> {
+        if self.trusts_takers {
+            let held = at_once(self.memory.roster()).leases.into_iter().find(|lease| lease.shard == shard);
+            held.into_iter().for_each(|lease| at_once(self.memory.release(lease)));
+        }
+        self.memory.acquire(shard, node, ttl)
+    }
+
     fn commit(&self, batch: Batch) -> Reply<'_, Vec<Result<(), StoreError>>> {
         Box::pin(std::future::ready(Ok(self.commit_now(&batch))))
     }
 
     as_memory! {
         now() -> Timestamp;
-        acquire(shard: ShardId, node: NodeId, ttl: SignedDuration) -> Option<Lease>;
         renew(lease: Lease, ttl: SignedDuration) -> Lease;
         release(lease: Lease) -> ();
         beat(beat: Beat) -> Roster;

@@ -14,8 +14,12 @@ use crate::random::Random;
 pub struct Knobs {
     /// What all of this was drawn from.
     pub seed: u64,
-    /// Processes that may drive the schedules.
+    /// Machines that share the database.
     pub nodes: usize,
+    /// Shards that they share out.
+    pub shards: u32,
+    /// How long the right to drive a shard lasts. Only its ratio to the rest matters: where months pass it is an hour or two.
+    pub lease_seconds: i64,
     /// Schedules.
     pub schedules: usize,
     /// How long the faults last.
@@ -44,8 +48,16 @@ pub struct Knobs {
     pub crash: u32,
     /// A node that dies at a point where it waits for something outside of it: a commit, a call, an answer.
     pub crash_at_await: u32,
-    /// A change of ownership, per beat; the old owner may not know.
-    pub takeover: u32,
+    /// A node that stands still, often beyond its lease, and goes on as if nothing had happened, per beat.
+    pub stop: u32,
+    /// A node that is cut from the database for a while, per beat.
+    pub cut: u32,
+    /// A database that is away for a while, for all, per beat.
+    pub restart: u32,
+    /// A node that is asked to give its shards away, or to take some again, per beat.
+    pub drain: u32,
+    /// A node that leaves in good order and comes back as another process, per beat.
+    pub leave: u32,
     /// A command of a client, per beat and schedule.
     pub command: u32,
     /// Seconds that a run takes at most.
@@ -58,10 +70,12 @@ pub struct Knobs {
     pub settings: Settings,
     /// A client or a worker that turns to any node, which serves it as a guest.
     pub guests: u32,
-    /// Seconds that news of a guest's write take to the owner.
+    /// Seconds that news take from node to node.
     pub news_seconds_max: i64,
     /// Such news that never arrive; the owner learns that it has missed some.
     pub news_lost: u32,
+    /// Such news that arrive twice.
+    pub news_twice: u32,
 }
 
 impl Knobs {
@@ -78,10 +92,15 @@ impl Knobs {
         Knobs {
             seed,
             nodes: random.between(1, 4) as usize,
+            shards: random.between(1, 5) as u32,
+            lease_seconds: *random.pick(if long { &[7_200, 14_400] } else { &[10, 30, 90] }),
             schedules: random.between(1, 4) as usize,
             length: SignedDuration::from_hours(hours),
             beat_seconds,
-            skew_seconds_max: i64::from(maybe(random, 20)),
+            skew_seconds_max: {
+                let most = *random.pick(&[20, 120]);
+                i64::from(maybe(random, most))
+            },
             commit_fails: maybe(random, 100),
             reply_lost: maybe(random, 100),
             commit_seconds_max: random.between(0, 3),
@@ -91,7 +110,11 @@ impl Knobs {
             completion_lost: maybe(random, 100),
             completion_twice: maybe(random, 200),
             crash: maybe(random, 60),
-            takeover: maybe(random, 100),
+            stop: maybe(random, 60),
+            cut: maybe(random, 60),
+            restart: maybe(random, 30),
+            drain: maybe(random, 60),
+            leave: maybe(random, 60),
             command: maybe(random, 60),
             run_seconds_max: *random.pick(&[5, 120, 3_000]),
             crash_at_await: maybe(random, 20),
@@ -101,7 +124,13 @@ impl Knobs {
             guests: maybe(random, 1_000),
             news_seconds_max: random.between(0, 20),
             news_lost: maybe(random, 200),
+            news_twice: maybe(random, 200),
         }
+    }
+
+    /// How long the right to drive a shard lasts.
+    pub fn lease(&self) -> SignedDuration {
+        SignedDuration::from_secs(self.lease_seconds)
     }
 
     /// The world without faults, for the end.
@@ -119,9 +148,14 @@ impl Knobs {
             crash_at_await: 0,
             load_fails: 0,
             worker_dies: 0,
-            takeover: 0,
+            stop: 0,
+            cut: 0,
+            restart: 0,
+            drain: 0,
+            leave: 0,
             command: 0,
             news_lost: 0,
+            news_twice: 0,
             run_seconds_max: 5,
             ..self.clone()
         }

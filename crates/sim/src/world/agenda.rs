@@ -4,22 +4,80 @@ use std::collections::BinaryHeap;
 
 use jiff::Timestamp;
 use punctual_core::{Dispatch, Outcome, StartId, StopKind};
-use punctual_engine::shard::{BatchId, Event, Ticket};
-use punctual_store::{Batch, RunKey, TreeKey, TreeRef};
+use punctual_engine::cluster::Orphans;
+use punctual_engine::shard::{Assignment, BatchId, Event, Ticket};
+use punctual_store::{Batch, News, RunKey, ShardId, TreeKey, TreeRef};
 
 use super::clients::Asked;
-use super::node::Process;
+use super::node::{Process, Who};
+use super::rounds::Heard;
 use crate::chronicle::Sent;
+
+/// Timers of a shard, as they are stored.
+pub(super) type Timers = Vec<(TreeKey, Option<Timestamp>)>;
 
 /// What happens at a time.
 #[derive(Debug)]
 pub(super) enum Happening {
     Beat,
-    Revive {
+    /// A process begins.
+    Boot {
         node: usize,
     },
-    /// Somebody should own the schedules.
-    Elect,
+    /// A process looks who is there.
+    Round {
+        who: Who,
+        round: u64,
+    },
+    /// What the store says to that.
+    Answer {
+        who: Who,
+        heard: Box<Heard>,
+    },
+    /// A process takes over from those that are gone.
+    Adopt {
+        who: Who,
+        orphans: Box<Orphans>,
+    },
+    /// A process that took a shard reads its timers.
+    ReadTimers {
+        who: Who,
+        shard: ShardId,
+        life: u64,
+    },
+    /// It drives the shard.
+    Drive {
+        by: Process,
+        shard: ShardId,
+        timers: Timers,
+    },
+    /// A node does not stand still any more.
+    GoOn {
+        node: usize,
+    },
+    CutMended {
+        node: usize,
+    },
+    DatabaseBack,
+    News {
+        who: Who,
+        news: Box<News>,
+    },
+    /// A process compares what it remembers with what is stored.
+    CheckTimers {
+        who: Who,
+    },
+    /// A node is asked for something.
+    Serve {
+        who: Who,
+        shard: ShardId,
+        work: Box<Assignment>,
+    },
+    /// Whoever told an end to its owner has waited for long enough.
+    LosePatienceWithOwner {
+        who: Who,
+        ticket: u64,
+    },
     /// A node's shard may have something to do.
     Tick {
         by: Process,
@@ -41,11 +99,11 @@ pub(super) enum Happening {
         by: Process,
         event: Box<Event>,
     },
-    /// An owner learns that it has missed news.
+    /// A process learns that it has missed news.
     Gap {
-        by: Process,
+        who: Who,
     },
-    /// A client or a worker wants something of whoever owns the schedules.
+    /// A client or a worker wants something of whoever serves.
     Ask(Box<Asked>),
     /// Whoever waits for this has waited for long enough.
     LosePatience(Ticket),
@@ -81,6 +139,48 @@ pub(super) enum Happening {
     Release {
         run: RunKey,
     },
+}
+
+impl Happening {
+    /// The node in which it happens, if it happens in one: while that stands still, it has to wait.
+    pub(super) fn place(&self) -> Option<usize> {
+        match self {
+            Happening::Round { who, .. }
+            | Happening::Answer { who, .. }
+            | Happening::Adopt { who, .. }
+            | Happening::ReadTimers { who, .. }
+            | Happening::News { who, .. }
+            | Happening::CheckTimers { who }
+            | Happening::Serve { who, .. }
+            | Happening::LosePatienceWithOwner { who, .. }
+            | Happening::Gap { who } => Some(who.node),
+            Happening::Drive { by, .. } | Happening::Tick { by } | Happening::Hear { by, .. } => {
+                Some(by.node)
+            }
+            Happening::Beat
+            | Happening::Boot { .. }
+            | Happening::GoOn { .. }
+            | Happening::CutMended { .. }
+            | Happening::DatabaseBack
+            | Happening::Load { .. }
+            | Happening::Reserve { .. }
+            | Happening::Arrive(_)
+            | Happening::Ask(_)
+            | Happening::LosePatience(_)
+            | Happening::Start { .. }
+            | Happening::RunEnds { .. }
+            | Happening::Stop { .. }
+            | Happening::Look { .. }
+            | Happening::Claim
+            | Happening::AttemptEnds { .. }
+            | Happening::Release { .. } => None,
+        }
+    }
+
+    /// Whether it is something that workers do in the database, and have to wait with while that is away.
+    pub(super) fn needs_database(&self) -> bool {
+        matches!(self, Happening::Claim | Happening::AttemptEnds { .. } | Happening::Release { .. })
+    }
 }
 
 /// A batch on its way to the store.

@@ -1,12 +1,14 @@
 //! Those who wait for an answer, and ask again with the same request if none comes.
 
 use punctual_core::{Answer, Completion};
-use punctual_engine::shard::{Assignment, Event, Refusal, Target, Ticket};
+use punctual_engine::relay::answer_of;
+use punctual_engine::shard::{Assignment, Refusal, Target, Ticket};
 use punctual_engine::{Verb, Work};
-use punctual_store::{Closing, RunKey, RunWrite, TreeKey};
+use punctual_store::{Closing, Keeper, RunKey, RunWrite, ShardId, TreeKey, shard_of};
 
 use super::World;
 use super::agenda::Happening;
+use super::node::Who;
 use crate::workload::Order;
 
 /// How often somebody asks again who need not be heard.
@@ -27,6 +29,8 @@ enum Wish {
     Report(TreeKey, Completion),
     /// A run on the queue is over: it and its schedule are told in one unit.
     Close { run: RunKey, attempt: Option<u32>, tree: TreeKey, completion: Completion },
+    /// A node was told such an end, and answers another one under this name.
+    Told { at: Who, to: Keeper, ticket: u64 },
 }
 
 impl Asked {
@@ -42,16 +46,20 @@ impl Asked {
         Asked { wish: Wish::Close { run, attempt, tree, completion }, tries: 0 }
     }
 
+    pub(super) fn told(at: Who, to: Keeper, ticket: u64) -> Asked {
+        Asked { wish: Wish::Told { at, to, ticket }, tries: 0 }
+    }
+
     /// Whether it waits for a node for as long as it takes: what a queue reports is durable, and first wishes are kept.
     fn is_patient(&self) -> bool {
         match &self.wish {
             Wish::Order(order) => matches!(order.work, Work::Create(_)),
-            Wish::Report(..) => false,
+            Wish::Report(..) | Wish::Told { .. } => false,
             Wish::Close { .. } => true,
         }
     }
 
-    fn assignment(&self, ticket: Ticket) -> Assignment {
+    fn assignment(&self, ticket: Ticket) -> Option<Assignment> {
         let (target, work, runs) = match &self.wish {
             Wish::Order(order) => (Target::Name(order.key.clone()), order.work.clone(), Vec::new()),
             Wish::Report(tree, completion) => {
@@ -61,8 +69,9 @@ impl Asked {
                 let work = Work::Change(Verb::Complete(completion.clone()));
                 (Target::Tree(*tree), work, vec![close(*run, *attempt, completion)])
             }
+            Wish::Told { .. } => return None,
         };
-        Assignment { ticket: Some(ticket), target, work, runs, tries: 0 }
+        Some(Assignment { ticket: Some(ticket), target, work, runs, tries: 0 })
     }
 }
 
@@ -74,29 +83,47 @@ fn close(run: RunKey, attempt: Option<u32>, completion: &Completion) -> RunWrite
 impl World {
     /// Turns to somebody who serves.
     pub(super) fn ask(&mut self, asked: Asked) {
-        let Some(by) = self.any_server() else { return self.ask_again(asked) };
+        let Some(shard) = self.shard_of(&asked) else { return };
+        let Some(who) = self.any_server(shard) else { return self.ask_again(asked) };
         // The engine's desk knows which runs are over and hands on no second word about them.
         let counts = match &asked.wish {
             Wish::Close { run, attempt: Some(attempt), .. } => self.counts(*run, *attempt),
             Wish::Close { run, attempt: None, .. } => self.is_live(*run),
-            Wish::Order(_) | Wish::Report(..) => true,
+            Wish::Order(_) | Wish::Report(..) | Wish::Told { .. } => true,
         };
         if !counts {
             return;
         }
+        let ticket = self.wait_for(asked.clone());
+        if let Some(work) = asked.assignment(ticket) {
+            self.at(0, Happening::Serve { who, shard, work: Box::new(work) });
+        }
+    }
+
+    /// Somebody waits for an answer, for a while.
+    pub(super) fn wait_for(&mut self, asked: Asked) -> Ticket {
         self.tickets += 1;
         let ticket = Ticket(self.tickets);
-        let assignment = asked.assignment(ticket);
         self.waiting.insert(ticket, asked);
         let patience = self.random.between(20, 60);
         self.at(patience, Happening::LosePatience(ticket));
-        self.tell_shard(by, Event::Submit(assignment));
+        ticket
+    }
+
+    fn shard_of(&self, asked: &Asked) -> Option<ShardId> {
+        let key = match &asked.wish {
+            Wish::Order(order) => &order.key,
+            Wish::Report(tree, _) | Wish::Close { tree, .. } => &self.chronicle.tales.get(tree)?.key,
+            Wish::Told { .. } => return None,
+        };
+        Some(shard_of(key, self.knobs.shards))
     }
 
     fn ask_again(&mut self, asked: Asked) {
         if asked.tries < TRIES_MAX || asked.is_patient() {
             let asked = Asked { tries: asked.tries.saturating_add(1), ..asked };
-            let delay = self.random.between(3, 8);
+            // Where nodes may be away for hours, nobody asks every second.
+            let delay = self.random.between(3, 8 + self.knobs.lease_seconds / 60);
             self.at(delay, Happening::Ask(Box::new(asked)));
         }
     }
@@ -111,6 +138,9 @@ impl World {
     pub(super) fn answered(&mut self, ticket: Ticket, answer: Result<Answer, Refusal>) {
         let Some(asked) = self.waiting.remove(&ticket) else { return };
         match (&asked.wish, answer) {
+            (Wish::Told { at, to, ticket }, answer) => {
+                self.tell_answer(*at, *to, *ticket, answer_of(&answer));
+            }
             (_, Err(Refusal::NotOwner | Refusal::Unavailable(_) | Refusal::Aborted { .. })) => {
                 self.ask_again(asked);
             }

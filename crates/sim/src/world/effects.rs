@@ -1,13 +1,13 @@
 //! What a shard asks for travels through the world, and so do the answers.
 
 use jiff::Timestamp;
-use punctual_engine::shard::{Assignment, Effect, Event, Target};
+use punctual_engine::shard::{Assignment, Effect, Event, Refusal, Target};
 use punctual_engine::{Verb, Work};
 use punctual_store::{RunWrite, Store, StoreError, TreeKey, TreeRef, Unit};
 
 use super::World;
 use super::agenda::{Happening, Letter};
-use super::node::Process;
+use super::node::{Process, Word};
 use crate::checker::{self, Violation};
 use crate::chronicle::Sent;
 use crate::store::at_once;
@@ -18,26 +18,51 @@ const ROUNDS_MAX: usize = 10_000;
 impl World {
     /// Tells a shard what happened, if it is still there, and does what follows.
     pub(super) fn tell_shard(&mut self, by: Process, event: Event) {
+        if let Some(late) = &mut self.nodes[by.node].stopped {
+            return late.push(Happening::Hear { by, event: Box::new(event) });
+        }
         let (now, mut effects) = (self.clock(by.node), Vec::new());
-        let Some(shard) = self.shard(by) else { return };
+        let Some(seat) = self.seat(by) else { return };
+        match &event {
+            Event::Committed { .. } => seat.on_its_way -= 1,
+            // A driver that stops refuses what is new.
+            Event::Submit(work) if seat.stopping => {
+                if let Some(ticket) = work.ticket {
+                    self.answered(ticket, Err(Refusal::NotOwner));
+                }
+                return;
+            }
+            _ => {}
+        }
+        let Some(shard) = &mut seat.shard else { return seat.inbox.push(Word::Event(event)) };
         shard.handle(now, event, &mut effects);
         self.perform(by, effects);
         self.settle(by);
     }
 
     pub(super) fn tick(&mut self, by: Process) {
-        if self.shard(by).is_some() {
-            self.nodes[by.node].seat(by.role).tick_time = None;
+        if let Some(seat) = self.seat(by) {
+            seat.tick_time = None;
             self.settle(by);
         }
     }
 
     /// Lets a shard do what it can do now, and looks at it again when it has more to do.
     pub(super) fn settle(&mut self, by: Process) {
+        if self.nodes[by.node].stopped.is_some() {
+            return;
+        }
         let now = self.clock(by.node);
         for _ in 0..ROUNDS_MAX {
             let mut effects = Vec::new();
-            let Some(shard) = self.shard(by) else { return };
+            let Some(seat) = self.seat(by) else { return };
+            let Some(shard) = &mut seat.shard else { return };
+            if seat.stopping {
+                if seat.on_its_way == 0 {
+                    self.driver_ends(by);
+                }
+                return;
+            }
             shard.flush(now, &mut effects);
             let next = shard.next_time();
             self.perform(by, effects);
@@ -50,10 +75,10 @@ impl World {
 
     /// A node looks at its shard when its own clock says so; a clock that is behind looks late.
     fn plan_tick(&mut self, by: Process, next: Option<Timestamp>) {
-        let node = &mut self.nodes[by.node];
-        let Some(next) = next.and_then(|next| next.checked_sub(node.skew).ok()) else { return };
-        let (next, seat) = (next.max(self.now), node.seat(by.role));
-        if seat.life == by.life && seat.tick_time.is_none_or(|planned| next < planned) {
+        let (skew, now) = (self.nodes[by.node].skew, self.now);
+        let Some(next) = next.and_then(|next| next.checked_sub(skew).ok()) else { return };
+        let (next, Some(seat)) = (next.max(now), self.seat(by)) else { return };
+        if seat.tick_time.is_none_or(|planned| next < planned) {
             seat.tick_time = Some(next);
             self.at_time(next, Happening::Tick { by });
         }
@@ -78,9 +103,8 @@ impl World {
                     continue;
                 }
                 Effect::Fenced => {
-                    if self.lives(by) {
-                        self.nodes[by.node].seat(by.role).clear();
-                    }
+                    self.met.fenced += u64::from(self.lives(by));
+                    self.driver_gone(by);
                     continue;
                 }
                 Effect::Reply { ticket, answer } => {
@@ -95,9 +119,12 @@ impl World {
                 }
                 Effect::Load(trees) => Happening::Load { by, trees },
                 Effect::Reserve { count } => Happening::Reserve { by, count },
-                Effect::Commit { batch, units } => {
-                    let Some(shard) = self.shard(by) else { continue };
+                Effect::Commit { batch, mut units } => {
+                    units.keeper = self.nodes[by.node].member.as_ref().map_or(units.keeper, |member| member.keeper);
+                    let Some(seat) = self.seat(by) else { continue };
+                    let Some(shard) = &seat.shard else { continue };
                     let sent = shard.in_flight(batch).map(Sent::note).collect();
+                    seat.on_its_way += 1;
                     Happening::Arrive(Box::new(Letter { by, batch, units, sent, given_up: false }))
                 }
                 Effect::Start { tree, dispatch, .. } => Happening::Start { by, tree, dispatch },
@@ -131,35 +158,49 @@ impl World {
 
     /// What is read may be old by the time it is heard.
     pub(super) fn load(&mut self, by: Process, trees: Vec<TreeRef>) {
-        let failed = self.random.chance(self.knobs.load_fails);
+        let cut = !self.reaches(by.node);
+        let failed = cut || self.random.chance(self.knobs.load_fails);
         let answer =
             if failed { Err(StoreError::unavailable("simulated")) } else { Ok(self.store.load_now(&trees)) };
-        let slow = self.random.chance(self.knobs.load_fails);
-        let delay = if slow { self.random.between(1, 30) } else { 0 };
+        let slow = cut || self.random.chance(self.knobs.load_fails);
+        let delay = if slow { self.patience(cut) } else { 0 };
         self.hear(by, delay, Event::Loaded { trees, answer });
     }
 
     pub(super) fn reserve(&mut self, by: Process, count: u32) {
         let first = at_once(self.store.reserve(count));
-        match self.random.chance(self.knobs.load_fails) {
-            true => self.hear(by, 1, Event::ReserveFailed),
+        let cut = !self.reaches(by.node);
+        match cut || self.random.chance(self.knobs.load_fails) {
+            true => {
+                let patience = if cut { self.patience(cut) } else { 1 };
+                self.hear(by, patience, Event::ReserveFailed);
+            }
             false => self.hear(by, 0, Event::Reserved { keys: first..first + i64::from(count) }),
         }
+    }
+
+    /// Seconds until somebody gives up waiting for the store. Where it is away for hours, errors are rare.
+    fn patience(&mut self, cut: bool) -> i64 {
+        let most = if cut { self.knobs.lease_seconds.clamp(5, 300) } else { 30 };
+        self.random.between(1, most)
     }
 
     /// A batch reaches the store, though whoever sent it may be dead or may have given up.
     pub(super) fn arrive(&mut self, letter: Letter) -> Result<(), Violation> {
         let (by, batch) = (letter.by, letter.batch);
         if !letter.given_up {
-            let vanishes = !self.lives(by) && self.random.chance(500);
+            let cut = !self.reaches(by.node);
+            // What was on its way when the sender died, or when the database went away, is written or not.
+            let vanishes = (cut || !self.lives(by)) && self.random.chance(500);
             if vanishes || self.random.chance(self.knobs.commit_fails) {
                 let answer = Err(StoreError::unavailable("simulated: not written"));
-                self.hear(by, 1, Event::Committed { batch, answer });
+                let patience = if cut { self.patience(cut) } else { 1 };
+                self.hear(by, patience, Event::Committed { batch, answer });
                 return Ok(());
             }
-            if self.random.chance(self.knobs.reply_lost) {
+            if cut || self.random.chance(self.knobs.reply_lost) {
                 // Nobody knows: it is written before or after whoever sent it gives up.
-                let (patience, delay) = (self.random.between(1, 30), self.random.between(0, 30));
+                let (patience, delay) = (self.patience(false), self.random.between(0, 30));
                 let answer = Err(StoreError::unavailable("simulated: nobody knows"));
                 self.hear(by, patience, Event::Committed { batch, answer });
                 self.at(delay, Happening::Arrive(Box::new(Letter { given_up: true, ..letter })));
@@ -170,9 +211,7 @@ impl World {
         for ((unit, sent), answer) in letter.units.units.iter().zip(&letter.sent).zip(&answers) {
             if answer.is_ok() {
                 self.written(unit, Some(sent))?;
-                if let Some(write) = unit.tree.as_ref().filter(|write| write.epoch.is_none()) {
-                    self.tell_owners(write.tree, write.due_time);
-                }
+                self.check_writer(by, unit);
             }
         }
         // If it dies here, it is written, and nobody is left to act on it or to answer.
@@ -180,6 +219,17 @@ impl World {
             self.hear(by, 0, Event::Committed { batch, answer: Ok(answers) });
         }
         Ok(())
+    }
+
+    /// Of each epoch only one driver ever wrote.
+    fn check_writer(&mut self, by: Process, unit: &Unit) {
+        let Some((shard, epoch)) = unit.tree.as_ref().and_then(|write| Some((write.shard, write.epoch?)))
+        else {
+            return;
+        };
+        if *self.writers.entry((shard, epoch)).or_insert(by.life) != by.life {
+            self.found("an epoch has one owner", format!("two drivers wrote to {shard} in {epoch}"));
+        }
     }
 
     /// A unit is durable: it is told, and runs on the queue begin and end with it.

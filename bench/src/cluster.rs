@@ -10,6 +10,7 @@ mod snapshot;
 mod steady;
 
 use anyhow::{Context, Result};
+use ceiling::Shape;
 
 /// Runs all scenarios, or the named one.
 pub fn run(only: Option<&str>) -> Result<()> {
@@ -17,15 +18,14 @@ pub fn run(only: Option<&str>) -> Result<()> {
     let url = std::env::var("PUNCTUAL_BENCH_POSTGRES").context("run this by `cargo xtask bench cluster`")?;
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
     runtime.block_on(async {
-        let compared = only.is_none_or(|only| ["ceiling", "steady", "herd"].contains(&only));
-        let ceiling = if compared { ceiling::measure(&url).await? } else { 0.0 };
         if wanted("steady") {
-            steady::measure(&url, ceiling).await?;
+            steady::measure(&url).await?;
         }
         if wanted("transactions") {
             steady::transactions_by_nodes(&url).await?;
         }
         if wanted("herd") {
+            let ceiling = ceiling::measure(&url, Shape::FRESH).await?;
             herd::measure(&url, ceiling).await?;
         }
         if wanted("failover") {

@@ -1,26 +1,25 @@
 //! The reference store: the contract as short, obvious code. It forgets everything when it is dropped.
 
-mod claim;
-mod query;
-mod retire;
+mod lease;
 mod roster;
+mod commit;
+mod query;
+mod queue;
+mod claim;
+mod retire;
 
 use std::collections::BTreeMap;
-use std::ops::Bound;
 use std::sync::{Arc, Mutex, MutexGuard};
 
 use jiff::{SignedDuration, Timestamp};
-use punctual_core::{Entry, Outcome, ScheduleKey, StartId};
+use punctual_core::{Entry, ScheduleKey, StartId};
 use tokio::sync::mpsc;
 
-use query::{is_kept, is_wanted};
-
 use crate::{
-    Batch, Beat, Bytes, Claim, Conflict, Document, Epoch, Expected, Keeper, Kept, Lease, Lifespan, Listener,
-    LiveRun, LiveState, NewQueue, NewRun, News, NodeId, NodeSeen, Page, Queue, QueueDepth, QueueKey,
-    QueueSettings, Reply, Retention, Roster, RunDetails, RunKey, RunQuery, RunRequest, RunWrite,
-    ScheduleQuery, Sequence, ShardId, Store, StoreError, StoredRun, StoredTree, Taken, TreeKey, TreeRef,
-    TreeView, TreeWrite, Unit,
+    Batch, Beat, Bytes, Claim, Document, Epoch, Keeper, Kept, Lease, Listener, LiveRun, NewQueue, News,
+    NodeId, NodeSeen, Page, Queue, QueueDepth, QueueKey, QueueSettings, Reply, Retention, Roster, RunDetails,
+    RunKey, RunQuery, RunRequest, ScheduleQuery, ShardId, Store, StoreError, StoredRun, StoredTree, Taken,
+    TreeKey, TreeRef, TreeView,
 };
 
 /// A store in memory, with a clock that is moved by hand.
@@ -99,219 +98,6 @@ impl Memory {
     }
 }
 
-impl Inner {
-    fn find(&self, tree: &TreeRef) -> Option<StoredTree> {
-        let key = match tree {
-            TreeRef::Key(key) => *key,
-            TreeRef::Name(name) => *self.names.get(name)?,
-        };
-        self.trees.get(&key).map(|row| row.stored.clone())
-    }
-
-    /// Checks everything, then writes everything.
-    fn commit(&mut self, unit: &Unit, keeper: Keeper) -> Result<(), StoreError> {
-        if let Some(write) = &unit.tree {
-            self.check_tree(write)?;
-        }
-        // Whoever asks the same again shall hear that, whatever became of the runs.
-        if let Some(request) = &unit.request {
-            let place = (request.namespace.clone(), request.id.clone());
-            if let Some(RunRequest { runs, .. }) = self.requests.get(&place) {
-                return Err(StoreError::Conflict(Conflict::Repeated { runs: runs.clone() }));
-            }
-        }
-        for (place, write) in unit.runs.iter().enumerate() {
-            self.check_run(write, &unit.runs[..place])?;
-        }
-        if let Some(request) = &unit.request {
-            let place = (request.namespace.clone(), request.id.clone());
-            self.requests.insert(place, request.clone());
-        }
-        if let Some(write) = &unit.tree {
-            self.write_tree(write);
-            if write.epoch.is_none() {
-                let (shard, tree, due_time) = (write.shard, write.tree, write.due_time);
-                self.tell(&News::Tree { shard, tree, due_time });
-            }
-        }
-        for write in &unit.runs {
-            self.write_run(write, keeper);
-        }
-        Ok(())
-    }
-
-    fn check_tree(&self, write: &TreeWrite) -> Result<(), StoreError> {
-        let epoch = self.leases.get(&write.shard).map_or(Epoch(0), |(epoch, _)| *epoch);
-        if let Some(believed) = write.epoch.filter(|believed| *believed != epoch) {
-            return Err(StoreError::Fenced { epoch: believed });
-        }
-        match &write.expected {
-            Expected::At(expected) => {
-                let found = self.trees.get(&write.tree).map(|row| row.stored.sequence);
-                if found != Some(*expected) {
-                    return Err(StoreError::Conflict(Conflict::Sequence { expected: *expected, found }));
-                }
-            }
-            Expected::New { key, replaces } => {
-                if self.names.get(key).copied() != *replaces || self.trees.contains_key(&write.tree) {
-                    return Err(StoreError::Conflict(Conflict::NameTaken));
-                }
-            }
-        }
-        Ok(())
-    }
-
-    /// Runs are judged by what was there before the unit, and by what it makes before.
-    fn check_run(&self, write: &RunWrite, before: &[RunWrite]) -> Result<(), StoreError> {
-        let moved = |run: RunKey| Err(StoreError::Conflict(Conflict::RunMoved { run }));
-        let mut made_before = before.iter().filter_map(|write| match write {
-            RunWrite::Insert(made) => Some(made),
-            _ => None,
-        });
-        match write {
-            RunWrite::Insert(made)
-                if self.live.contains_key(&made.run)
-                    || self.closed.contains_key(&made.run)
-                    || made_before.clone().any(|other| other.run == made.run) =>
-            {
-                moved(made.run)
-            }
-            RunWrite::Insert(made) if made.dedup.is_some() => {
-                let same = |other: &&NewRun| other.queue == made.queue && other.dedup == made.dedup;
-                let live = self.live.values().map(|live| &live.made).find(same);
-                match live.or_else(|| made_before.find(same)) {
-                    Some(other) => Err(StoreError::Conflict(Conflict::Duplicate { run: other.run })),
-                    None => Ok(()),
-                }
-            }
-            RunWrite::Bury { run } if !self.closed.get(run).is_some_and(|run| run.is_dead_letter) => {
-                moved(*run)
-            }
-            RunWrite::Retry { run, attempt, .. }
-            | RunWrite::HandOver { run, attempt, .. }
-            | RunWrite::Close { run, attempt: Some(attempt), .. } => {
-                let running = |live: &LiveRun| {
-                    matches!(live.state, LiveState::Running { .. }) && live.attempt == *attempt
-                };
-                if self.live.get(run).is_some_and(running) { Ok(()) } else { moved(*run) }
-            }
-            RunWrite::Close { run, attempt: None, .. } if !self.live.contains_key(run) => moved(*run),
-            RunWrite::Insert(_)
-            | RunWrite::Close { .. }
-            | RunWrite::Release { .. }
-            | RunWrite::Stop { .. }
-            | RunWrite::Bury { .. }
-            | RunWrite::Details { .. } => Ok(()),
-        }
-    }
-
-    fn write_tree(&mut self, write: &TreeWrite) {
-        if let Expected::New { key, replaces } = &write.expected {
-            if let Some(row) = replaces.and_then(|old| self.trees.get_mut(&old)) {
-                row.replaced = true;
-            }
-            self.names.insert(key.clone(), write.tree);
-            let stored = StoredTree {
-                tree: write.tree,
-                shard: write.shard,
-                key: key.clone(),
-                sequence: Sequence(0),
-                due_time: None,
-                definition: Arc::new([]),
-                state: Arc::new([]),
-                completion: None,
-            };
-            let view = TreeView { lifespan: Lifespan::Open, paused: false, queue: None };
-            self.trees.insert(write.tree, Row { stored, view, replaced: false });
-        }
-        let Some(row) = self.trees.get_mut(&write.tree) else { return };
-        row.stored.sequence.0 += 1;
-        row.stored.state = write.state.clone();
-        row.stored.due_time = write.due_time;
-        if let Some(definition) = &write.definition {
-            row.stored.definition = definition.clone();
-        }
-        if let Some(completion) = &write.completion {
-            row.stored.completion = completion.clone();
-        }
-        row.view = write.view.unwrap_or(row.view);
-        self.ledger.entry(write.tree).or_default().extend(write.ledger.iter().cloned());
-        if write.retired
-            && let Some(row) = self.trees.remove(&write.tree)
-        {
-            self.ledger.remove(&write.tree);
-            if !row.replaced {
-                self.names.remove(&row.stored.key);
-            }
-        }
-    }
-
-    fn write_run(&mut self, write: &RunWrite, keeper: Keeper) {
-        match write {
-            RunWrite::Insert(made) => {
-                let state = match made.not_before {
-                    Some(not_before) => LiveState::BackingOff { not_before },
-                    None => LiveState::Ready,
-                };
-                let settings = self.queues.get(&made.queue).map(|queue| queue.made.settings.clone());
-                let rank = settings.unwrap_or_default().rank(made.created_at, made.priority);
-                self.ranks.insert(made.run, rank);
-                if made.not_before.is_none() {
-                    self.queue_up(made.queue, &made.key);
-                }
-                let live =
-                    LiveRun { made: made.clone(), attempt: 0, state, stop: None, failure: None, keeper };
-                self.live.insert(made.run, live);
-            }
-            RunWrite::Retry { run, not_before, failure, .. } => {
-                if let Some(live) = self.live.get_mut(run) {
-                    live.state = LiveState::BackingOff { not_before: *not_before };
-                    live.failure = Some(failure.clone());
-                    live.keeper = keeper;
-                }
-            }
-            RunWrite::Release { run } => {
-                let waits = |live: &LiveRun| matches!(live.state, LiveState::BackingOff { .. });
-                if let Some(live) = self.live.get(run).filter(|live| waits(live)).cloned() {
-                    self.queue_up(live.made.queue, &live.made.key);
-                    self.live.insert(*run, LiveRun { state: LiveState::Ready, ..live });
-                }
-            }
-            RunWrite::Stop { run, kind } => {
-                if let Some(live) = self.live.get_mut(run) {
-                    live.stop = live.stop.max(Some(*kind));
-                }
-            }
-            RunWrite::Close { run, closing, .. } => {
-                if let Some(live) = self.live.remove(run) {
-                    let is_dead_letter = matches!(closing.outcome, Outcome::Failed | Outcome::TimedOut);
-                    let closing = Some(closing.clone());
-                    self.closed.insert(*run, StoredRun { run: live, closing, is_dead_letter });
-                }
-            }
-            RunWrite::HandOver { run, worker: to, .. } => {
-                if let Some(LiveState::Running { worker, .. }) =
-                    self.live.get_mut(run).map(|live| &mut live.state)
-                {
-                    *worker = to.clone();
-                }
-            }
-            RunWrite::Bury { run } => {
-                if let Some(closed) = self.closed.get_mut(run) {
-                    closed.is_dead_letter = false;
-                }
-            }
-            RunWrite::Details { run, attempt, progress, log_tail } => {
-                if self.live.get(run).is_some_and(|live| live.attempt == *attempt) {
-                    let details = self.details.entry(*run).or_default();
-                    details.progress = progress.clone().or(details.progress.take());
-                    details.log_tail = log_tail.clone().or(details.log_tail.take());
-                }
-            }
-        }
-    }
-}
-
 impl Store for Memory {
     fn now(&self) -> Reply<'_, Timestamp> {
         self.answer(|inner| Ok(inner.now))
@@ -322,36 +108,16 @@ impl Store for Memory {
     }
 
     fn acquire(&self, shard: ShardId, node: NodeId, ttl: SignedDuration) -> Reply<'_, Option<Lease>> {
-        self.answer(|inner| {
-            let (now, (epoch, held)) = (inner.now, inner.leases.entry(shard).or_default());
-            if held.as_ref().is_some_and(|lease| lease.node != node && lease.expires_at > now) {
-                return Ok(None);
-            }
-            epoch.0 += 1;
-            let lease = Lease { shard, node, epoch: *epoch, expires_at: now + ttl };
-            *held = Some(lease.clone());
-            Ok(Some(lease))
-        })
+        self.answer(|inner| Ok(inner.acquire(shard, node, ttl)))
     }
 
     fn renew(&self, lease: Lease, ttl: SignedDuration) -> Reply<'_, Lease> {
-        self.answer(|inner| {
-            let (now, (epoch, held)) = (inner.now, inner.leases.entry(lease.shard).or_default());
-            if *epoch != lease.epoch || held.is_none() {
-                return Err(StoreError::Fenced { epoch: lease.epoch });
-            }
-            let lease = Lease { expires_at: now + ttl, ..lease };
-            *held = Some(lease.clone());
-            Ok(lease)
-        })
+        self.answer(|inner| inner.renew(lease, ttl))
     }
 
     fn release(&self, lease: Lease) -> Reply<'_, ()> {
         self.answer(|inner| {
-            let (epoch, held) = inner.leases.entry(lease.shard).or_default();
-            if *epoch == lease.epoch {
-                *held = None;
-            }
+            inner.release(&lease);
             Ok(())
         })
     }
@@ -423,12 +189,7 @@ impl Store for Memory {
         after: Option<TreeKey>,
         count: usize,
     ) -> Reply<'_, Vec<(TreeKey, Option<Timestamp>)>> {
-        self.answer(|inner| {
-            let first = after.map_or(Bound::Unbounded, Bound::Excluded);
-            let rows =
-                inner.trees.range((first, Bound::Unbounded)).filter(|(_, row)| row.stored.shard == shard);
-            Ok(rows.map(|(tree, row)| (*tree, row.stored.due_time)).take(count).collect())
-        })
+        self.answer(|inner| Ok(inner.timers(shard, after, count)))
     }
 
     fn ledger(
@@ -438,90 +199,31 @@ impl Store for Memory {
         through: Timestamp,
         count: usize,
     ) -> Reply<'_, Vec<Entry>> {
-        self.answer(|inner| {
-            let touches = |entry: &&Entry| entry.through > after && entry.from <= through;
-            let mut entries: Vec<Entry> =
-                inner.ledger.get(&tree).into_iter().flatten().filter(touches).cloned().collect();
-            entries.sort_by_key(|entry| (entry.from, entry.through, entry.origin));
-            entries.truncate(count);
-            Ok(entries)
-        })
+        self.answer(|inner| Ok(inner.ledger(tree, after, through, count)))
     }
 
     fn schedules(&self, query: ScheduleQuery) -> Reply<'_, Page<StoredTree>> {
-        self.answer(|inner| {
-            let mut rows: Vec<StoredTree> = inner
-                .trees
-                .values()
-                .filter(|row| inner.matches(&query, row))
-                .map(|row| row.stored.clone())
-                .collect();
-            rows.sort_by(|one, other| one.key.cmp(&other.key));
-            rows.retain(|row| query.after.as_ref().is_none_or(|after| row.key.schedule > *after));
-            let more = rows.len() > query.count;
-            rows.truncate(query.count);
-            let next = rows.last().filter(|_| more).map(|row| row.key.schedule.clone());
-            Ok(Page { items: rows, next })
-        })
+        self.answer(|inner| Ok(inner.schedules(&query)))
     }
 
     fn count_schedules(&self, query: ScheduleQuery) -> Reply<'_, u64> {
-        self.answer(|inner| Ok(inner.trees.values().filter(|row| inner.matches(&query, row)).count() as u64))
+        self.answer(|inner| Ok(inner.count_schedules(&query)))
     }
 
     fn create_queue(&self, queue: NewQueue) -> Reply<'_, Queue> {
-        self.answer(|inner| {
-            let same =
-                |known: &&Queue| known.made.namespace == queue.namespace && known.made.name == queue.name;
-            if let Some(known) = inner.queues.values().find(same) {
-                return Ok(known.clone());
-            }
-            let key = QueueKey(inner.keys);
-            inner.keys += 1;
-            inner.queues.insert(key, Queue { queue: key, made: queue.clone() });
-            inner.tell(&News::Queue(key));
-            Ok(Queue { queue: key, made: queue })
-        })
+        self.answer(|inner| Ok(inner.create_queue(queue)))
     }
 
     fn update_queue(&self, queue: QueueKey, settings: QueueSettings) -> Reply<'_, Option<Queue>> {
-        self.answer(|inner| {
-            let known = inner.queues.get_mut(&queue);
-            let updated = known.map(|known| {
-                known.made.settings = settings;
-                known.clone()
-            });
-            if let Some(known) = &updated {
-                inner.forget_windows(queue, &known.made.settings);
-                inner.tell(&News::Queue(queue));
-            }
-            Ok(updated)
-        })
+        self.answer(|inner| Ok(inner.update_queue(queue, settings)))
     }
 
     fn queues(&self, namespace: Option<Arc<str>>) -> Reply<'_, Vec<Queue>> {
-        self.answer(|inner| {
-            let wanted =
-                |queue: &&Queue| namespace.as_ref().is_none_or(|wanted| queue.made.namespace == *wanted);
-            let mut queues: Vec<Queue> = inner.queues.values().filter(wanted).cloned().collect();
-            queues.sort_by_key(|queue| (queue.made.namespace.clone(), queue.made.name.clone()));
-            Ok(queues)
-        })
+        self.answer(|inner| Ok(inner.queues(namespace.as_deref())))
     }
 
     fn queue_depth(&self, queue: QueueKey) -> Reply<'_, QueueDepth> {
-        self.answer(|inner| {
-            let mut depth = QueueDepth::default();
-            for live in inner.live.values().filter(|live| live.made.queue == queue) {
-                match live.state {
-                    LiveState::Ready => depth.ready += 1,
-                    LiveState::BackingOff { .. } => depth.backing_off += 1,
-                    LiveState::Running { .. } => depth.running += 1,
-                }
-            }
-            depth.first_made_at = inner.first_in_line(queue).map(|live| live.made.created_at);
-            Ok(depth)
-        })
+        self.answer(|inner| Ok(inner.queue_depth(queue)))
     }
 
     fn claim(&self, claim: Claim) -> Reply<'_, Taken> {
@@ -529,16 +231,7 @@ impl Store for Memory {
     }
 
     fn live_runs(&self, kept: Kept, after: Option<RunKey>, count: usize) -> Reply<'_, Vec<LiveRun>> {
-        self.answer(|inner| {
-            let first = after.map_or(Bound::Unbounded, Bound::Excluded);
-            Ok(inner
-                .live
-                .range((first, Bound::Unbounded))
-                .map(|(_, live)| live.clone())
-                .filter(|live| is_kept(&kept, live.keeper))
-                .take(count)
-                .collect())
-        })
+        self.answer(|inner| Ok(inner.live_runs(&kept, after, count)))
     }
 
     fn load_runs(&self, runs: Vec<RunKey>) -> Reply<'_, Vec<Option<StoredRun>>> {
@@ -546,26 +239,11 @@ impl Store for Memory {
     }
 
     fn closed_run(&self, tree: TreeKey, start: StartId) -> Reply<'_, Option<RunKey>> {
-        self.answer(|inner| {
-            let mut closed = inner.closed.values();
-            Ok(closed.find(|run| run.run.made.origin == Some((tree, start))).map(|run| run.run.made.run))
-        })
+        self.answer(|inner| Ok(inner.closed_run(tree, start)))
     }
 
     fn runs(&self, query: RunQuery) -> Reply<'_, Page<StoredRun>> {
-        self.answer(|inner| {
-            let of_namespace = |queue: &QueueKey| {
-                inner.queues.get(queue).is_some_and(|queue| queue.made.namespace == query.namespace)
-            };
-            let mut keys: Vec<RunKey> = inner.live.keys().chain(inner.closed.keys()).copied().collect();
-            keys.sort_by(|one, other| other.cmp(one));
-            let found = keys.into_iter().filter_map(|key| inner.run(key));
-            let mut found = found.filter(|run| is_wanted(&query, run) && of_namespace(&run.run.made.queue));
-            let items: Vec<StoredRun> = found.by_ref().take(query.count).collect();
-            let more = found.next().is_some();
-            let next = items.last().filter(|_| more).map(|run| run.run.made.run.to_string().into());
-            Ok(Page { items, next })
-        })
+        self.answer(|inner| Ok(inner.runs(&query)))
     }
 
     fn run_details(&self, run: RunKey) -> Reply<'_, RunDetails> {

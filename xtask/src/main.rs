@@ -9,6 +9,7 @@ mod codegen;
 mod fuzz;
 mod node;
 mod openapi;
+mod postgres;
 mod run;
 mod server;
 mod temporal;
@@ -31,6 +32,8 @@ cargo xtask <command>
   fuzz [target] [seconds]
                      fuzz one target or all, 20 seconds each unless said otherwise
   openapi            hostile requests from the published document against a real server (needs Python with pip)
+  postgres [version ...]
+                     the PostgreSQL store's tests on these versions, or on all from 13 to 18 (needs npm)
   temporal           Temporal's own clients do every schedule verb against a real server (needs Python and npm)
   workers            activity workers of Temporal's SDKs do a thousand runs of a real server (needs Python and npm)
   vectors            make the recorded answers of other schedulers anew (needs Python with pip)
@@ -61,6 +64,7 @@ fn dispatch(words: &[&str]) -> Result<()> {
         ["fuzz", target] => fuzz::run(Some(target), fuzz::SECONDS),
         ["fuzz", target, seconds] => fuzz::run(Some(target), seconds.parse()?),
         ["openapi"] => openapi::run(),
+        ["postgres", versions @ ..] => postgres::run_on(versions),
         ["temporal"] => temporal::run(),
         ["workers"] => workers::run(),
         ["vectors"] => vectors::run(),

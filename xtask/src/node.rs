@@ -19,15 +19,23 @@ pub struct Node {
     pub folder: PathBuf,
 }
 
-/// Installs these packages, each with its version, unless exactly these are there.
+/// Installs these packages and a Node to run them.
 pub fn node(name: &str, packages: &[&str]) -> Result<Node> {
-    let runtime = runtime();
-    let folder = root().join("target").join(name);
+    let runtime = format!("node-{}", platform());
+    let pinned = format!("{runtime}@{NODE}");
+    let folder = install(name, &[&[pinned.as_str()], packages].concat())?;
     let program = folder.join("node_modules").join(&runtime).join("bin/node");
-    let wanted = format!("{runtime}@{NODE} {}\n", packages.join(" "));
+    Ok(Node { program, folder })
+}
+
+/// Installs these packages, each with its version, unless exactly these are there; says which folder has `node_modules`.
+pub fn install(name: &str, packages: &[&str]) -> Result<PathBuf> {
+    let folder = root().join("target").join(name);
+    let wanted = format!("{}\n", packages.join(" "));
     let stamp = folder.join("installed.txt");
-    if program.exists() && fs::read_to_string(&stamp).is_ok_and(|installed| installed == wanted) {
-        return Ok(Node { program, folder });
+    let has_them = folder.join("node_modules").exists();
+    if has_them && fs::read_to_string(&stamp).is_ok_and(|installed| installed == wanted) {
+        return Ok(folder);
     }
     provide(&["node"], "nodejs")?;
     provide(&["npm"], "npm")?;
@@ -40,19 +48,19 @@ pub fn node(name: &str, packages: &[&str]) -> Result<Node> {
         .args(["install", "--no-audit", "--no-fund", "--ignore-scripts", "--save-exact", "--loglevel=error"])
         // By default it tries for minutes before it says that the registry is out of reach.
         .args(["--fetch-retries=1", "--fetch-retry-mintimeout=1000", "--fetch-retry-maxtimeout=2000"])
-        .args(wanted.split_whitespace()))
+        .args(packages))
     .with_context(|| format!("cannot install {wanted}"))?;
     fs::write(&stamp, wanted)?;
-    Ok(Node { program, folder })
+    Ok(folder)
 }
 
-/// The package that has Node's own binary for this machine, as npm calls it.
-fn runtime() -> String {
+/// This machine, as packages with binaries call it.
+pub fn platform() -> String {
     let system = if OS == "macos" { "darwin" } else { OS };
     let machine = match ARCH {
         "x86_64" => "x64",
         "aarch64" => "arm64",
         other => other,
     };
-    format!("node-{system}-{machine}")
+    format!("{system}-{machine}")
 }

@@ -12,6 +12,9 @@ use anyhow::{Context, Result, bail};
 /// Where Debian keeps the server's programs, one folder for each version.
 const VERSIONS: &str = "/usr/lib/postgresql";
 
+/// A folder whose `initdb` and `postgres` are taken instead, so that tests can be run on any version.
+const CHOSEN: &str = "PUNCTUAL_TEST_POSTGRES";
+
 /// Debian starts a server as soon as the package is there, unless this file says otherwise before.
 const NO_CLUSTER: &str = "/etc/postgresql-common/createcluster.d/punctual.conf";
 
@@ -34,11 +37,17 @@ const GUARD: &str = r#"folder=$1; shift; "$@" & read -r _; kill -INT $!; wait $!
 /// A running server.
 pub struct Postgres {
     guard: Child,
-    programs: PathBuf,
+    programs: Programs,
     user: Option<&'static str>,
     folder: PathBuf,
     port: u16,
     settings: &'static [&'static str],
+}
+
+/// Where programs are. Whoever chose a version may have no more than the server, and clients of another one will do.
+struct Programs {
+    server: PathBuf,
+    clients: PathBuf,
 }
 
 /// Tells several servers of one process apart.
@@ -66,7 +75,7 @@ impl Postgres {
             run(command("chown").arg(user).arg(&folder))?;
         }
         let data = folder.join("data");
-        let made = as_user(user, &programs.join("initdb"), &folder)
+        let made = as_user(user, &programs.server.join("initdb"), &folder)
             .args(["--username=postgres", "--auth=trust", "--encoding=UTF8", "--locale=C", "--no-sync"])
             .arg("--pgdata")
             .arg(&data)
@@ -78,7 +87,7 @@ impl Postgres {
         }
         // Free now, and nobody else here asks for ports by number.
         let port = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?.local_addr()?.port();
-        let guard = guard(&programs, user, &folder, port, settings)?;
+        let guard = guard(&programs.server, user, &folder, port, settings)?;
         let postgres = Postgres { guard, programs, user, folder, port, settings };
         postgres.wait()?;
         Ok(postgres)
@@ -95,7 +104,7 @@ impl Postgres {
         while command("kill").args(["-0", &pid]).stderr(Stdio::null()).status()?.success() {
             std::thread::sleep(Duration::from_millis(10));
         }
-        self.guard = guard(&self.programs, self.user, &self.folder, self.port, self.settings)?;
+        self.guard = guard(&self.programs.server, self.user, &self.folder, self.port, self.settings)?;
         self.wait()
     }
 
@@ -112,7 +121,7 @@ impl Postgres {
     /// An empty database, and what a client connects to.
     pub fn create_database(&self, name: &str) -> Result<String> {
         let port = self.port.to_string();
-        let mut create = Command::new(self.programs.join("createdb"));
+        let mut create = Command::new(self.programs.clients.join("createdb"));
         run(create.args(["--host=127.0.0.1", "--username=postgres", "--port", &port, name]))?;
         Ok(format!("postgresql://postgres@127.0.0.1:{}/{name}", self.port))
     }
@@ -120,7 +129,7 @@ impl Postgres {
     /// What a statement answers in a database: a line for each row, `|` between columns.
     pub fn query(&self, database: &str, sql: &str) -> Result<String> {
         let port = self.port.to_string();
-        let mut ask = Command::new(self.programs.join("psql"));
+        let mut ask = Command::new(self.programs.clients.join("psql"));
         ask.args(["--host=127.0.0.1", "--username=postgres", "--no-psqlrc", "--quiet", "--tuples-only"]);
         ask.args(["--no-align", "--port", &port, "--dbname", database, "--command", sql]);
         let answer = ask.output().context("cannot run psql")?;
@@ -146,7 +155,7 @@ impl Postgres {
 
     fn wait(&self) -> Result<()> {
         let begun = Instant::now();
-        let ready = self.programs.join("pg_isready");
+        let ready = self.programs.clients.join("pg_isready");
         let port = self.port.to_string();
         while begun.elapsed() < START_MAX {
             let asked = Command::new(&ready).args(["--quiet", "--host=127.0.0.1", "--port", &port]).status();
@@ -177,8 +186,24 @@ fn guard(programs: &Path, user: Option<&str>, folder: &Path, port: u16, settings
     guard.spawn().context("cannot start PostgreSQL")
 }
 
-/// The folder with the programs of the newest version.
-fn programs() -> Result<PathBuf> {
+/// The programs that were chosen, or those of the newest version that is installed.
+fn programs() -> Result<Programs> {
+    let Some(chosen) = std::env::var_os(CHOSEN) else {
+        let installed = installed()?;
+        return Ok(Programs { server: installed.clone(), clients: installed });
+    };
+    // They are run from another folder than this one.
+    let server = fs::canonicalize(&chosen).with_context(|| format!("{CHOSEN} is {}", chosen.display()))?;
+    if !server.join("initdb").exists() || !server.join("postgres").exists() {
+        bail!("{CHOSEN} is {}, which lacks initdb or postgres", server.display());
+    }
+    let has_clients = ["createdb", "psql", "pg_isready"].iter().all(|client| server.join(client).exists());
+    let clients = if has_clients { server.clone() } else { installed()? };
+    Ok(Programs { server, clients })
+}
+
+/// The folder with the programs of the newest version, which is installed where there is none and we may.
+fn installed() -> Result<PathBuf> {
     if let Some(found) = newest() {
         return Ok(found);
     }

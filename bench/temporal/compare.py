@@ -43,7 +43,7 @@ DESCRIBED = 500
 IDLE = 10_000
 IDLE_SECONDS = 30
 # Schedules every second; each step for so many seconds, until one is not kept up with.
-STEPS, STEP_SECONDS = [50, 100, 200, 400, 800, 1_600, 3_200, 6_400, 12_800], 15
+STEPS, STEP_SECONDS = [50, 100, 200, 400, 800, 1_600, 3_200, 6_400], 15
 # The step at which lateness is compared: both must keep up with it.
 LATE_AT = 50
 CHASM = ["history.enableCHASMSchedulerCreation=true", "history.chasmSchedulerCreationRolloutPercent=100"]

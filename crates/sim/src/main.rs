@@ -94,9 +94,9 @@ fn many(first: u64, goes_on: impl Fn(u64) -> bool + Sync) -> ExitCode {
 
 fn told(summary: Summary) -> String {
     let Summary { worlds, commits, occurrences, runs, met, .. } = summary;
-    let Met { taken, fenced, told, answered, judged } = met;
+    let Met { taken, fenced, told, answered, refused, judged } = met;
     format!(
         "{worlds} worlds, {occurrences} occurrences, {runs} runs, {commits} commits, {taken} shards taken, \
-         {fenced} drivers fenced, {answered} of {told} ends written by their owners, owners judged {judged} times"
+         {fenced} drivers fenced, {answered} of {told} ends written by their owners and {refused} refused, owners judged {judged} times"
     )
 }

@@ -89,7 +89,7 @@ impl Knobs {
         let maybe = |random: &mut Random, max: i64| {
             if random.chance(500) { random.between(1, max) as u32 } else { 0 }
         };
-        Knobs {
+        let mut knobs = Knobs {
             seed,
             nodes: random.between(1, 4) as usize,
             shards: random.between(1, 5) as u32,
@@ -125,7 +125,10 @@ impl Knobs {
             news_seconds_max: random.between(0, 20),
             news_lost: maybe(random, 200),
             news_twice: maybe(random, 200),
-        }
+        };
+        // Who gives up at the first try lets others see to it.
+        knobs.settings.tries_max = *random.pick(&[1, 5, 2]);
+        knobs
     }
 
     /// How long the right to drive a shard lasts.

@@ -57,6 +57,8 @@ pub struct Met {
     pub told: u64,
     /// Of those, the ones that the owner answered for.
     pub answered: u64,
+    /// And the ones that it could not write.
+    pub refused: u64,
     /// Moments at which it could be judged who drives what.
     pub judged: u64,
 }
@@ -68,6 +70,7 @@ impl Met {
         self.fenced += other.fenced;
         self.told += other.told;
         self.answered += other.answered;
+        self.refused += other.refused;
         self.judged += other.judged;
     }
 }

@@ -12,9 +12,9 @@ fn holds(seed: u64) -> Summary {
 fn the_first_worlds_hold_and_meet_what_is_rare() {
     let mut total = Summary::default();
     (1..=300).for_each(|seed| total.add(holds(seed)));
-    let Met { taken, fenced, told, answered, judged } = total.met;
-    let met = [taken, fenced, answered, told - answered, judged];
-    assert!(met.iter().all(|count| *count > 100), "worlds are too kind: {:?}", total.met);
+    let Met { taken, fenced, told, answered, refused, judged } = total.met;
+    let met = [taken, fenced, answered, refused, told - answered - refused, judged];
+    assert!(met.iter().all(|count| *count > 10), "worlds are too kind: {:?}", total.met);
 }
 
 #[test]

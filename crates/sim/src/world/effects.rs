@@ -1,6 +1,6 @@
 //! What a shard asks for travels through the world, and so do the answers.
 
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 use punctual_engine::shard::{Assignment, Effect, Event, Refusal, Target};
 use punctual_engine::{Verb, Work};
 use punctual_store::{RunWrite, Store, StoreError, TreeKey, TreeRef, Unit};
@@ -12,6 +12,9 @@ use crate::checker::{self, Violation};
 use crate::chronicle::Sent;
 use crate::store::at_once;
 
+/// A start call takes so long from the process to its keeper.
+const CALL_SLACK: SignedDuration = SignedDuration::from_secs(5);
+
 /// Rounds in which a shard must come to rest, at one instant.
 const ROUNDS_MAX: usize = 10_000;
 
@@ -22,9 +25,13 @@ impl World {
             return late.push(Happening::Hear { by, event: Box::new(event) });
         }
         let (now, mut effects) = (self.clock(by.node), Vec::new());
+        let calls_since = self.now - (self.limits.call_timeout - CALL_SLACK);
+        let mut too_late = false;
         let Some(seat) = self.seat(by) else { return };
         match &event {
-            Event::Committed { .. } => seat.on_its_way -= 1,
+            Event::Committed { batch, .. } => {
+                too_late = seat.on_its_way.remove(batch).is_some_and(|left_at| left_at < calls_since);
+            }
             // A driver that stops refuses what is new.
             Event::Submit(work) if seat.stopping => {
                 if let Some(ticket) = work.ticket {
@@ -36,6 +43,10 @@ impl World {
         }
         let Some(shard) = &mut seat.shard else { return seat.inbox.push(Word::Event(event)) };
         shard.handle(now, event, &mut effects);
+        if too_late {
+            // Whoever stood still in between makes no calls: the start may have been given up, and its keeper asked.
+            effects.retain(|effect| !matches!(effect, Effect::Start { .. }));
+        }
         self.perform(by, effects);
         self.settle(by);
     }
@@ -58,7 +69,7 @@ impl World {
             let Some(seat) = self.seat(by) else { return };
             let Some(shard) = &mut seat.shard else { return };
             if seat.stopping {
-                if seat.on_its_way == 0 {
+                if seat.on_its_way.is_empty() {
                     self.driver_ends(by);
                 }
                 return;
@@ -90,6 +101,7 @@ impl World {
 
     /// One effect after the other; a node that dies between two leaves the rest to its successor.
     pub(super) fn perform(&mut self, by: Process, effects: Vec<Effect>) {
+        let now = self.now;
         for effect in effects {
             let happening = match effect {
                 Effect::Noted { .. }
@@ -124,7 +136,7 @@ impl World {
                     let Some(seat) = self.seat(by) else { continue };
                     let Some(shard) = &seat.shard else { continue };
                     let sent = shard.in_flight(batch).map(Sent::note).collect();
-                    seat.on_its_way += 1;
+                    seat.on_its_way.insert(batch, now);
                     Happening::Arrive(Box::new(Letter { by, batch, units, sent, given_up: false }))
                 }
                 Effect::Start { tree, dispatch, .. } => Happening::Start { by, tree, dispatch },

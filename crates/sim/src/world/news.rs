@@ -114,7 +114,10 @@ impl World {
                 self.answered(ticket, answer);
             }
             (Some(_), None) => {}
-            (None, _) => self.serve_as_guest(who, work),
+            (None, _) => {
+                self.met.refused += 1;
+                self.serve_as_guest(who, work);
+            }
         }
     }
 

@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use jiff::{SignedDuration, Timestamp};
 use punctual_engine::cluster::Membership;
 use punctual_engine::relay::Told;
-use punctual_engine::shard::{Assignment, Event, Shard};
+use punctual_engine::shard::{Assignment, BatchId, Event, Shard};
 use punctual_store::{Keeper, Lease, NodeId, ShardId, Store, TreeKey};
 
 use super::World;
@@ -74,8 +74,8 @@ pub(super) struct Seat {
     pub(super) lease: Option<Lease>,
     /// It finishes what is on its way, and ends.
     pub(super) stopping: bool,
-    /// Batches that it waits for.
-    pub(super) on_its_way: usize,
+    /// Batches that it waits for, and when they left.
+    pub(super) on_its_way: BTreeMap<BatchId, Timestamp>,
 }
 
 /// What a driver is told.
@@ -86,8 +86,8 @@ pub(super) enum Word {
 
 impl Seat {
     pub(super) fn new(life: u64, shard: Option<Shard>, lease: Option<Lease>) -> Seat {
-        let inbox = Vec::new();
-        Seat { life, shard, inbox, tick_time: None, lease, stopping: false, on_its_way: 0 }
+        let (inbox, on_its_way) = Default::default();
+        Seat { life, shard, inbox, tick_time: None, lease, stopping: false, on_its_way }
     }
 
     /// Whether it is driven, and goes on to be.

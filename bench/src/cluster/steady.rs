@@ -29,9 +29,9 @@ struct Seen {
     shape: Shape,
 }
 
-/// One load, for who profiles.
+/// One load, second by second, for who profiles; then bare statements at the same load.
 pub async fn probe(url: &str, count: usize, load: usize, with_worker: bool) -> Result<()> {
-    let seen = run(url, count, load, with_worker, Duration::from_secs(12)).await?;
+    let seen = run(url, count, load, with_worker, Duration::from_secs(20), true).await?;
     println!(
         "{count} nodes, offered {load}/s: {:.0} started/s, {:.0} completed/s, {:.3} transactions a start, lateness p50 {:.1} ms, p99 {:.1} ms, p99.9 {:.1} ms",
         seen.starts,
@@ -41,6 +41,8 @@ pub async fn probe(url: &str, count: usize, load: usize, with_worker: bool) -> R
         seen.lateness[1],
         seen.lateness[2]
     );
+    let [p50, p99, p999] = ceiling::lateness(url, seen.shape, load as f64).await?;
+    println!("bare statements at that load: p50 {p50:.1} ms, p99 {p99:.1} ms, p99.9 {p999:.1} ms");
     Ok(())
 }
 
@@ -51,7 +53,7 @@ pub async fn measure(url: &str) -> Result<()> {
         println!("durable starts per second, schedules every {PERIOD} seconds, {count} nodes, {label}:");
         let (mut best, mut shape) = (0.0f64, Shape::FRESH);
         for load in [10_000, 20_000, 40_000, 60_000, 80_000, 100_000, 120_000] {
-            let seen = run(url, count, load, with_worker, Duration::from_secs(8)).await?;
+            let seen = run(url, count, load, with_worker, Duration::from_secs(8), false).await?;
             let done = if with_worker { seen.completions } else { seen.starts };
             println!(
                 "  offered {load:>6}/s: {:>7.0} started/s, {:>7.0} completed/s, {:.3} transactions a start, lateness p50 {:.1} ms, p99 {:.1} ms",
@@ -67,7 +69,7 @@ pub async fn measure(url: &str) -> Result<()> {
         let ceiling = ceiling::measure(url, shape).await?;
         println!("  most: {best:.0}/s, {:.2} of the raw ceiling ({ceiling:.0}/s)", best / ceiling);
         let load = (best / 2.0) as usize;
-        let seen = run(url, count, load, with_worker, Duration::from_secs(10)).await?;
+        let seen = run(url, count, load, with_worker, Duration::from_secs(10), false).await?;
         println!(
             "  at half of that: {:.3} transactions a start, lateness p50 {:.2} ms, p99 {:.2} ms, p99.9 {:.2} ms",
             seen.transactions, seen.lateness[0], seen.lateness[1], seen.lateness[2]
@@ -82,7 +84,7 @@ pub async fn measure(url: &str) -> Result<()> {
 pub async fn transactions_by_nodes(url: &str) -> Result<()> {
     println!("transactions for each start at 10,000 starts/s, by nodes:");
     for count in [1, 3, 8] {
-        let seen = run(url, count, 10_000, false, Duration::from_secs(10)).await?;
+        let seen = run(url, count, 10_000, false, Duration::from_secs(10), false).await?;
         println!(
             "  {count} nodes: {:.4} transactions a start ({:.0} started/s, lateness p99 {:.1} ms)",
             seen.transactions, seen.starts, seen.lateness[1]
@@ -91,7 +93,14 @@ pub async fn transactions_by_nodes(url: &str) -> Result<()> {
     Ok(())
 }
 
-async fn run(url: &str, count: usize, load: usize, with_worker: bool, length: Duration) -> Result<Seen> {
+async fn run(
+    url: &str,
+    count: usize,
+    load: usize,
+    with_worker: bool,
+    length: Duration,
+    tells: bool,
+) -> Result<Seen> {
     let database = create_database(url, "bench_steady").await?;
     let client = connect(url).await?;
     let engines = nodes(&database, count).await?;
@@ -104,15 +113,25 @@ async fn run(url: &str, count: usize, load: usize, with_worker: bool, length: Du
     .await?;
     let workers: Vec<Worker> =
         if with_worker { engines.iter().map(Worker::start).collect() } else { Vec::new() };
-    // Whatever piled up while they were created is not counted.
-    tokio::time::sleep(Duration::from_secs(3)).await;
+    // Whatever piled up while they were created is not counted. The last that was created starts within two periods.
+    tokio::time::sleep(Duration::from_secs(2 * PERIOD as u64)).await;
     let first = Shape::of(&database).await?;
+    // Counting all states keeps the database busy for a moment.
+    tokio::time::sleep(Duration::from_secs(1)).await;
     let started = || engines.iter().map(|engine| engine.metrics().started()).sum::<u64>();
     let completed = || workers.iter().map(|worker| worker.completed.load(Ordering::Relaxed)).sum::<u64>();
     let before = (started(), completed(), transactions(&client, "bench_steady").await?);
     let lateness: Vec<_> = engines.iter().map(|engine| engine.metrics().lateness.snapshot()).collect();
     let begun = Instant::now();
-    tokio::time::sleep(length).await;
+    while begun.elapsed() < length {
+        let (count, late) = (started(), engines[0].metrics().lateness.snapshot());
+        tokio::time::sleep(Duration::from_secs(1)).await;
+        if tells {
+            let late = engines[0].metrics().lateness.since(&late);
+            let [p50, p99] = [0.5, 0.99].map(|share| late.quantile(share) * 1_000.0);
+            println!("  {} started, on one node p50 {p50:.1} ms, p99 {p99:.1} ms", started() - count);
+        }
+    }
     let seconds = begun.elapsed().as_secs_f64();
     let (starts, completions) = (started() - before.0, completed() - before.1);
     let worked = transactions(&client, "bench_steady").await? - before.2;
@@ -120,9 +139,12 @@ async fn run(url: &str, count: usize, load: usize, with_worker: bool, length: Du
         let since = engine.metrics().lateness.since(before);
         [0.5, 0.99, 0.999].map(|share| since.quantile(share) * 1_000.0)
     });
+    // They are taken now: the next look at the database makes others late.
+    let quantiles: Vec<[f64; 3]> = quantiles.collect();
     let last = Shape::of(&database).await?;
     let shape = Shape { state_bytes: first.state_bytes.midpoint(last.state_bytes), ..last };
-    let lateness = quantiles.reduce(|one, other| [0, 1, 2].map(|place| one[place].max(other[place])));
+    let lateness =
+        quantiles.into_iter().reduce(|one, other| [0, 1, 2].map(|place| one[place].max(other[place])));
     for worker in workers {
         worker.stop().await;
     }

@@ -1,10 +1,13 @@
 //! Names of things, and how a start's identity is derived, so that a retry meets itself.
 
-use std::fmt;
+use std::fmt::{self, Write};
 use std::sync::Arc;
 
 use jiff::Timestamp;
 use uuid::Uuid;
+
+/// What comes after the base in a run's id: a time, and perhaps a request.
+const RUN_ID_REST: usize = 64;
 
 /// Which schedule: a namespace and an id within it.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -94,11 +97,14 @@ impl StartId {
     /// The id of the run: the base and the nominal time in whole seconds, as Temporal has it; for manual starts
     /// also the request, so that two in one second never collide.
     pub fn run_id(self, base: &str) -> String {
-        let time = self.nominal_time().strftime("%Y-%m-%dT%H:%M:%SZ");
-        match self.origin {
-            Origin::Spec => format!("{base}-{time}"),
-            Origin::Request(key) => format!("{base}-{time}-{key}"),
-        }
+        let time = Timestamp::from_second(self.nominal_ms.div_euclid(1_000)).unwrap_or(Timestamp::MAX);
+        let mut id = String::with_capacity(base.len() + RUN_ID_REST);
+        let written = match self.origin {
+            Origin::Spec => write!(id, "{base}-{time}"),
+            Origin::Request(key) => write!(id, "{base}-{time}-{key}"),
+        };
+        debug_assert!(written.is_ok(), "a string takes everything");
+        id
     }
 
     /// The idempotency key of the start call, as Temporal derives it.

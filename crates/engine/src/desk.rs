@@ -199,7 +199,7 @@ impl Desk {
 
     fn hear(self: &Arc<Desk>, news: RunNews) {
         match news {
-            RunNews::Made { queue, runs } => {
+            RunNews::Made { queue, schedules, runs } => {
                 let mut watches = self.watches();
                 for run in runs {
                     if let Some(last_time) = run.last_time {
@@ -208,7 +208,7 @@ impl Desk {
                     }
                 }
                 drop(watches);
-                self.ring(queue);
+                self.ring_for(queue, schedules);
             }
             RunNews::Stop { tree, start, run, kind } => {
                 let desk = self.clone();

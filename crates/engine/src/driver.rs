@@ -1,31 +1,29 @@
-//! The loop of one shard, on a thread of its own: waits for events and for the next timer, and performs effects.
+//! Drives one shard, a turn at a time: takes in what arrived and what is due, and performs what follows from it.
 //!
-//! The thread sleeps on its inbox with a time limit, which the operating system ends within a tenth of a millisecond;
-//! database calls run beside it and come back as events.
+//! Database calls run beside it and come back as events. Which thread gives it its turns, and when, is for `threads` to say.
 
 use std::collections::HashMap;
 use std::sync::Arc;
-use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender};
 use std::time::Duration;
 
-use jiff::{SignedDuration, Timestamp};
+use jiff::Timestamp;
 use punctual_core::{Answer, Dispatched, Seen, Sighting};
-use punctual_store::{Keeper, Queue, Store, TreeKey};
+use punctual_store::{Batch, Keeper, Queue, Store, TreeKey};
 use tokio::runtime::Handle;
 use tokio::sync::oneshot;
 
 use crate::clock::Clock;
-use crate::outlet::Outlet;
-use crate::places::Places;
-use crate::shard::{Assignment, Effect, Event, Refusal, Shard, Target, Ticket};
+use crate::inbox::{Address, Inbox};
+use crate::outlet::{Outlet, RunNews};
+use crate::shard::{Assignment, BatchId, Effect, Event, Refusal, Shard, Target, Ticket};
 use crate::verb::{Verb, Work};
 
-/// Whoever waits for the answer to a assignment.
+/// Whoever waits for the answer to an assignment.
 pub(crate) type Waiter = oneshot::Sender<Result<Answer, Refusal>>;
 
 /// What arrives in the inbox of a driver.
 pub(crate) enum Message {
-    /// A assignment, and who waits for it.
+    /// An assignment, and who waits for it.
     Submit(Box<Assignment>, Option<Waiter>),
     /// Something happened.
     Event(Event),
@@ -39,9 +37,6 @@ pub(crate) enum Message {
 
 /// Events taken in before effects leave; bounds how long timers wait for a flood of requests.
 const EVENTS_MAX: usize = 10_000;
-
-/// The longest sleep without a look at the clock, which may have been set or have run on while the machine slept.
-const WAIT_MAX: Duration = Duration::from_secs(1);
 
 /// How long a driver waits before it asks again what the database did not answer.
 const ASK_AGAIN: Duration = Duration::from_millis(200);
@@ -57,124 +52,169 @@ pub(crate) enum Ended {
     Died,
 }
 
-/// Everything that one driver needs.
-pub(crate) struct Driver {
-    pub(crate) shard: Shard,
+/// What a driver has to do with.
+pub(crate) struct Surroundings {
     pub(crate) keeper: Keeper,
     pub(crate) store: Arc<dyn Store>,
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) runtime: Handle,
-    pub(crate) inbox: Receiver<Message>,
-    pub(crate) sender: Sender<Message>,
     pub(crate) outlet: Arc<Outlet>,
-    pub(crate) places: Arc<Places>,
+}
+
+/// Drives one shard.
+pub(crate) struct Driver {
+    shard: Shard,
+    around: Arc<Surroundings>,
+    inbox: Inbox,
+    /// The way to itself.
+    address: Address,
+    waiters: HashMap<Ticket, Waiter>,
+    tickets: u64,
+    effects: Vec<Effect>,
+    /// Batches that have no answer yet.
+    on_its_way: usize,
+    stopping: bool,
+    /// What the metrics count of it.
+    size: (usize, usize),
+    /// Hears how it ended.
+    ended: oneshot::Sender<Ended>,
+}
+
+/// What comes after a turn.
+pub(crate) enum Turn {
+    /// Another one: at this time, if nothing arrives before.
+    Next(Option<Timestamp>),
+    /// Nothing.
+    Last(Ended),
+}
+
+/// A batch that is to be written, and who hears what became of it.
+pub(crate) struct Outgoing {
+    pub(crate) address: Address,
+    pub(crate) batch: BatchId,
+    pub(crate) units: Batch,
 }
 
 impl Driver {
-    /// Runs until it is told to stop or loses the shard.
-    pub(crate) fn run(mut self) -> Ended {
-        let places = self.places.clone();
-        let mut waiters: HashMap<Ticket, Waiter> = HashMap::new();
-        let mut effects = Vec::new();
-        let (mut tickets, mut on_its_way) = (0, 0usize);
-        let (mut stopping, mut size) = (false, (0, 0));
-        loop {
-            let mut message = self.wait(stopping);
-            let _place = places.take();
-            for _ in 0..EVENTS_MAX {
-                let Some(arrived) = message.take() else { break };
-                let now = self.clock.now();
-                match arrived {
-                    Message::Stop => stopping = true,
-                    Message::Die => return Ended::Died,
-                    Message::Recheck(stored, waiter) => drop(waiter.send(self.shard.recheck(&stored))),
-                    Message::Submit(_, waiter) if stopping => refuse(waiter),
-                    Message::Submit(mut assignment, waiter) => {
-                        tickets += 1;
-                        assignment.ticket = waiter.is_some().then_some(Ticket(tickets));
-                        waiters.extend(assignment.ticket.zip(waiter));
-                        self.shard.handle(now, Event::Submit(*assignment), &mut effects);
-                    }
-                    Message::Event(event) => {
-                        let answers = matches!(event, Event::Committed { .. });
-                        on_its_way -= usize::from(answers);
-                        self.shard.handle(now, event, &mut effects);
-                    }
-                }
-                message = self.inbox.try_recv().ok();
-            }
-            if !stopping {
-                self.shard.flush(self.clock.now(), &mut effects);
-            }
-            let mut fenced = false;
-            for effect in effects.drain(..) {
-                match effect {
-                    Effect::Reply { ticket, answer } => {
-                        if let Some(waiter) = waiters.remove(&ticket) {
-                            // Whoever asked may have gone.
-                            let _ = waiter.send(answer);
-                        }
-                    }
-                    Effect::Fenced => fenced = true,
-                    Effect::Commit { batch, mut units } => {
-                        on_its_way += 1;
-                        units.keeper = self.keeper;
-                        let (store, sender) = (self.store.clone(), self.sender.clone());
-                        self.runtime.spawn(async move {
-                            let answer = store.commit(units).await;
-                            let _ = sender.send(Message::Event(Event::Committed { batch, answer }));
-                        });
-                    }
-                    other => self.perform(other),
-                }
-            }
-            let ended = match (fenced, stopping && on_its_way == 0) {
-                (true, _) => Some(Ended::Fenced),
-                (false, true) => Some(Ended::Stopped),
-                (false, false) => None,
-            };
-            let size_now = if ended.is_some() { (0, 0) } else { self.shard.size() };
-            self.outlet.metrics.timers.shift(size.0, size_now.0);
-            self.outlet.metrics.trees.shift(size.1, size_now.1);
-            size = size_now;
-            if let Some(ended) = ended {
-                // What becomes of them is for the next owner to say.
-                self.outlet.forget_quarantined(self.shard.quarantined());
-                waiters.into_values().for_each(|waiter| refuse(Some(waiter)));
-                return ended;
-            }
+    pub(crate) fn new(
+        shard: Shard,
+        around: Arc<Surroundings>,
+        (address, inbox): (Address, Inbox),
+        ended: oneshot::Sender<Ended>,
+    ) -> Driver {
+        Driver {
+            shard,
+            around,
+            inbox,
+            address,
+            waiters: HashMap::new(),
+            tickets: 0,
+            effects: Vec::new(),
+            on_its_way: 0,
+            stopping: false,
+            size: (0, 0),
+            ended,
         }
     }
 
-    /// Sleeps until something arrives or a timer comes.
-    fn wait(&self, stopping: bool) -> Option<Message> {
-        let next = self.shard.next_time().filter(|_| !stopping);
-        let Some(next) = next else { return self.inbox.recv().ok().or(Some(Message::Stop)) };
-        let now = self.clock.now();
-        if next <= now {
-            // Something is due, or waits for room; a short wait keeps the latter from spinning.
-            return self.inbox.recv_timeout(spin_guard(next, now)).ok();
+    /// Takes in what arrived and what is due.
+    pub(crate) fn turn(&mut self, outgoing: &mut Vec<Outgoing>) -> Turn {
+        if self.take_in().is_err() {
+            return Turn::Last(Ended::Died);
         }
-        // The wait is measured by a clock that stands still while the machine sleeps, and knows nothing of corrections.
-        let wait = self.clock.real(next.duration_since(now)).min(WAIT_MAX);
-        match self.inbox.recv_timeout(wait) {
-            Ok(message) => Some(message),
-            Err(RecvTimeoutError::Timeout) => None,
-            Err(RecvTimeoutError::Disconnected) => Some(Message::Stop),
+        if !self.stopping {
+            self.shard.flush(self.around.clock.now(), &mut self.effects);
         }
+        let (mut fenced, mut made) = (false, Vec::new());
+        let mut effects = std::mem::take(&mut self.effects);
+        for effect in effects.drain(..) {
+            match effect {
+                Effect::Reply { ticket, answer } => {
+                    if let Some(waiter) = self.waiters.remove(&ticket) {
+                        // Whoever asked may have gone.
+                        let _ = waiter.send(answer);
+                    }
+                }
+                Effect::Fenced => fenced = true,
+                Effect::RunsMade { queue, runs } => RunNews::add(&mut made, queue, runs),
+                Effect::Commit { batch, mut units } => {
+                    self.on_its_way += 1;
+                    units.keeper = self.around.keeper;
+                    outgoing.push(Outgoing { address: self.address.clone(), batch, units });
+                }
+                other => self.perform(other),
+            }
+        }
+        self.effects = effects;
+        if !made.is_empty() {
+            self.around.outlet.made(made, self.around.clock.now());
+        }
+        let ended = match (fenced, self.stopping && self.on_its_way == 0) {
+            (true, _) => Some(Ended::Fenced),
+            (false, true) => Some(Ended::Stopped),
+            (false, false) => None,
+        };
+        self.count(if ended.is_some() { (0, 0) } else { self.shard.size() });
+        match ended {
+            Some(ended) => Turn::Last(ended),
+            None => Turn::Next(self.shard.next_time().filter(|_| !self.stopping)),
+        }
+    }
+
+    /// Takes in what arrived; an error if it was told to let everything lie.
+    fn take_in(&mut self) -> Result<(), Ended> {
+        for _ in 0..EVENTS_MAX {
+            let Some(arrived) = self.inbox.take() else { return Ok(()) };
+            let now = self.around.clock.now();
+            match arrived {
+                Message::Stop => self.stopping = true,
+                Message::Die => return Err(Ended::Died),
+                Message::Recheck(stored, waiter) => drop(waiter.send(self.shard.recheck(&stored))),
+                Message::Submit(_, waiter) if self.stopping => refuse(waiter),
+                Message::Submit(mut assignment, waiter) => {
+                    self.tickets += 1;
+                    assignment.ticket = waiter.is_some().then_some(Ticket(self.tickets));
+                    self.waiters.extend(assignment.ticket.zip(waiter));
+                    self.shard.handle(now, Event::Submit(*assignment), &mut self.effects);
+                }
+                Message::Event(event) => {
+                    self.on_its_way -= usize::from(matches!(event, Event::Committed { .. }));
+                    self.shard.handle(now, event, &mut self.effects);
+                }
+            }
+        }
+        // There may be more.
+        self.address.ring();
+        Ok(())
+    }
+
+    fn count(&mut self, size: (usize, usize)) {
+        let metrics = &self.around.outlet.metrics;
+        metrics.timers.shift(self.size.0, size.0);
+        metrics.trees.shift(self.size.1, size.1);
+        self.size = size;
+    }
+
+    /// Says how it ended. What becomes of its schedules is for the next owner to say.
+    pub(crate) fn end(mut self, ended: Ended) {
+        if ended != Ended::Died {
+            self.around.outlet.forget_quarantined(self.shard.quarantined());
+            self.waiters.drain().for_each(|(_, waiter)| refuse(Some(waiter)));
+        }
+        let _ = self.ended.send(ended);
     }
 
     fn perform(&self, effect: Effect) {
-        let (store, sender) = (self.store.clone(), self.sender.clone());
+        let (store, sender) = (self.around.store.clone(), self.address.clone());
         match effect {
             Effect::Load(trees) => {
-                self.runtime.spawn(async move {
+                self.around.runtime.spawn(async move {
                     let answer = store.load(trees.clone()).await;
-                    let _ = sender.send(Message::Event(Event::Loaded { trees, answer }));
+                    sender.send(Message::Event(Event::Loaded { trees, answer }));
                 });
             }
             Effect::Reserve { count } => {
-                self.runtime.spawn(async move {
+                self.around.runtime.spawn(async move {
                     let event = match store.reserve(count).await {
                         Ok(first) => Event::Reserved { keys: first..first + i64::from(count) },
                         Err(_) => {
@@ -182,11 +222,11 @@ impl Driver {
                             Event::ReserveFailed
                         }
                     };
-                    let _ = sender.send(Message::Event(event));
+                    sender.send(Message::Event(event));
                 });
             }
             Effect::ListQueues => {
-                self.runtime.spawn(async move {
+                self.around.runtime.spawn(async move {
                     let queues = loop {
                         match store.queues(None).await {
                             Ok(queues) => break queues,
@@ -194,7 +234,7 @@ impl Driver {
                         }
                     };
                     let events = queues.iter().map(declared).chain([Event::QueuesListed]);
-                    events.for_each(|event| drop(sender.send(Message::Event(event))));
+                    events.for_each(|event| sender.send(Message::Event(event)));
                 });
             }
             Effect::Start { tree, dispatch, .. } => {
@@ -202,7 +242,7 @@ impl Driver {
                 let work = Work::Change(Verb::Record(vec![(dispatch.start, Dispatched::Refused)]));
                 let assignment =
                     Assignment { ticket: None, target: Target::Tree(tree), work, runs: Vec::new(), tries: 0 };
-                let _ = sender.send(Message::Submit(Box::new(assignment), None));
+                sender.send(Message::Submit(Box::new(assignment), None));
             }
             Effect::Check { tree, start, run: None } => {
                 // A start on a queue becomes a run in the transition that starts it: without a run, nothing was started.
@@ -210,17 +250,11 @@ impl Driver {
                 let work = Work::Change(Verb::Reconcile(vec![sighting]));
                 let target = Target::Tree(tree);
                 let told = Assignment { ticket: None, target, work, runs: Vec::new(), tries: 0 };
-                let _ = sender.send(Message::Submit(Box::new(told), None));
+                sender.send(Message::Submit(Box::new(told), None));
             }
-            other => self.outlet.take(other, self.clock.now()),
+            other => self.around.outlet.take(other),
         }
     }
-}
-
-/// Nothing at all when work has just become due, else a moment that costs nobody anything.
-fn spin_guard(next: Timestamp, now: Timestamp) -> Duration {
-    let late = now.duration_since(next);
-    if late < SignedDuration::from_millis(1) { Duration::ZERO } else { Duration::from_micros(200) }
 }
 
 /// What a shard is told of a queue.

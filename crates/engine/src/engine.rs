@@ -32,13 +32,13 @@ use crate::clock::Clock;
 use crate::cluster::{DatabaseClock, Node};
 use crate::config::EngineConfig;
 use crate::desk::Desk;
-use crate::driver::Ended;
+use crate::driver::{Ended, Surroundings};
 use crate::error::EngineError;
 use crate::metrics::Metrics;
 use crate::outlet::{Happened, Outlet, RunNews};
-use crate::places::Places;
 use crate::relay::Relay;
 use crate::router::Router;
+use crate::threads::Threads;
 use member::{Member, Standing};
 use queues::Queues;
 
@@ -67,7 +67,7 @@ struct Inner {
     metrics: Arc<Metrics>,
     router: Arc<Router>,
     outlet: Arc<Outlet>,
-    places: Arc<Places>,
+    threads: Threads,
     desk: Arc<Desk>,
     queues: Queues,
     stopping: AtomicBool,
@@ -114,6 +114,15 @@ impl Engine {
         let desk =
             Desk::new(store.clone(), clock.clone(), router.clone(), metrics.clone(), desk_config, desk_node);
         let desk = Arc::new(desk);
+        let around = Surroundings {
+            keeper: node.keeper,
+            store: store.clone(),
+            clock: clock.clone(),
+            runtime: tokio::runtime::Handle::current(),
+            outlet: outlet.clone(),
+        };
+        let threads = Threads::start(around, store.shards())
+            .map_err(|error| EngineError::Unavailable(format!("no thread for shards: {error}")))?;
         let inner = Arc::new(Inner {
             store,
             clock,
@@ -125,7 +134,7 @@ impl Engine {
             metrics,
             router,
             outlet,
-            places: Arc::new(Places::of_this_machine()),
+            threads,
             desk,
             queues: Queues::default(),
             stopping: AtomicBool::new(false),
@@ -156,7 +165,7 @@ impl Engine {
         let checks = tokio::spawn(self.clone().keep_checking());
         keep(&inner.helpers, [desk, retention, checks]);
         if shared {
-            let guest = self.start_guest()?;
+            let guest = self.start_guest();
             *inner.guest.lock().unwrap_or_else(PoisonError::into_inner) = Some(guest);
             keep(&inner.helpers, listener.map(|listener| tokio::spawn(self.clone().hear_all(listener))));
             keep(&inner.helpers, [tokio::spawn(inner.desk.clone().sweep())]);

@@ -1,7 +1,6 @@
 //! Who does it, when: shards, timers, leases and the one clock.
 
 mod error;
-mod hash;
 pub mod shard;
 mod timers;
 mod verb;
@@ -10,10 +9,11 @@ mod clock;
 mod config;
 pub mod cluster;
 mod driver;
+mod inbox;
 mod outlet;
-mod places;
 pub mod relay;
 mod router;
+mod threads;
 mod desk;
 mod engine;
 mod metrics;

@@ -27,10 +27,23 @@ pub struct Happened {
 /// What the keeper of runs is told.
 #[derive(Debug)]
 pub(crate) enum RunNews {
-    /// Runs were made.
-    Made { queue: QueueKey, runs: Vec<MadeRun> },
+    /// Runs were made, by so many schedules.
+    Made { queue: QueueKey, schedules: usize, runs: Vec<MadeRun> },
     /// A schedule wants one of its runs to stop.
     Stop { tree: TreeKey, start: StartId, run: Option<RunKey>, kind: StopKind },
+}
+
+impl RunNews {
+    /// Adds runs of one more schedule to what is told of a queue.
+    pub(crate) fn add(told: &mut Vec<RunNews>, queue: QueueKey, made: Vec<MadeRun>) {
+        match told.last_mut() {
+            Some(RunNews::Made { queue: same, schedules, runs }) if *same == queue => {
+                *schedules += 1;
+                runs.extend(made);
+            }
+            _ => told.push(RunNews::Made { queue, schedules: 1, runs: made }),
+        }
+    }
 }
 
 /// Events that a slow watcher may be behind before it misses some.
@@ -80,14 +93,20 @@ impl Outlet {
         }
     }
 
-    pub(crate) fn take(&self, effect: Effect, now: Timestamp) {
-        match effect {
-            Effect::RunsMade { queue, runs } => {
-                for run in &runs {
+    /// Runs are durable.
+    pub(crate) fn made(&self, made: Vec<RunNews>, now: Timestamp) {
+        for news in made {
+            if let RunNews::Made { runs, .. } = &news {
+                for run in runs {
                     self.metrics.lateness.observe_duration(now.duration_since(run.due_time));
                 }
-                let _ = self.runs.send(RunNews::Made { queue, runs });
             }
+            let _ = self.runs.send(news);
+        }
+    }
+
+    pub(crate) fn take(&self, effect: Effect) {
+        match effect {
             Effect::Stop { tree, start, run, kind } => {
                 let _ = self.runs.send(RunNews::Stop { tree, start, run, kind });
             }
@@ -122,7 +141,8 @@ impl Outlet {
                 }
             }
             // The driver performs these itself.
-            Effect::Load(_)
+            Effect::RunsMade { .. }
+            | Effect::Load(_)
             | Effect::Commit { .. }
             | Effect::Reserve { .. }
             | Effect::ListQueues

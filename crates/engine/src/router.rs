@@ -1,7 +1,6 @@
 //! The way to the driver of a schedule's shard, or to the guest that serves schedules of other nodes.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::mpsc::Sender;
 use std::sync::{Arc, RwLock};
 use std::time::Duration;
 
@@ -12,6 +11,7 @@ use tokio::sync::oneshot;
 
 use crate::driver::Message;
 use crate::error::EngineError;
+use crate::inbox::Address;
 use crate::metrics::Metrics;
 use crate::relay::{Relay, work_of};
 use crate::shard::{Assignment, Event, Refusal, Target};
@@ -26,9 +26,9 @@ const STEP_BACK_MAX: Duration = Duration::from_millis(100);
 /// Finds the driver of a shard, and keeps callers from asking for more than can be done.
 pub(crate) struct Router {
     shards: u32,
-    drivers: RwLock<Vec<Option<Sender<Message>>>>,
+    drivers: RwLock<Vec<Option<Address>>>,
     /// Serves shards that have no driver here; nothing where nobody shares the database.
-    guest: RwLock<Option<Sender<Message>>>,
+    guest: RwLock<Option<Address>>,
     /// The way to owners elsewhere, where nodes share the database.
     relay: Option<Relay>,
     waiting: AtomicUsize,
@@ -48,13 +48,13 @@ impl Router {
         Router { shards, drivers, guest, relay, waiting, requests_max, metrics }
     }
 
-    pub(crate) fn set_guest(&self, guest: Option<Sender<Message>>) {
+    pub(crate) fn set_guest(&self, guest: Option<Address>) {
         if let Ok(mut place) = self.guest.write() {
             *place = guest;
         }
     }
 
-    pub(crate) fn set(&self, shard: ShardId, driver: Option<Sender<Message>>) {
+    pub(crate) fn set(&self, shard: ShardId, driver: Option<Address>) {
         if let Ok(mut drivers) = self.drivers.write()
             && let Some(place) = drivers.get_mut(shard.0 as usize)
         {
@@ -62,11 +62,11 @@ impl Router {
         }
     }
 
-    fn driver(&self, shard: ShardId) -> Option<Sender<Message>> {
+    fn driver(&self, shard: ShardId) -> Option<Address> {
         self.drivers.read().ok()?.get(shard.0 as usize)?.clone()
     }
 
-    fn guest(&self) -> Option<Sender<Message>> {
+    fn guest(&self) -> Option<Address> {
         self.guest.read().ok()?.clone()
     }
 
@@ -78,7 +78,7 @@ impl Router {
     /// Tells the driver of a shard something, if it has one here.
     pub(crate) fn tell(&self, shard: ShardId, event: Event) {
         if let Some(driver) = self.driver(shard) {
-            let _ = driver.send(Message::Event(event));
+            driver.send(Message::Event(event));
         }
     }
 
@@ -95,14 +95,14 @@ impl Router {
     fn send_all(&self, message: impl Fn() -> Message) {
         let Ok(drivers) = self.drivers.read() else { return };
         for driver in drivers.iter().flatten().chain(self.guest().iter()) {
-            let _ = driver.send(message());
+            driver.send(message());
         }
     }
 
     /// Tells the guest to finish.
     pub(crate) fn stop_guest(&self) {
         if let Some(guest) = self.guest() {
-            let _ = guest.send(Message::Stop);
+            guest.send(Message::Stop);
         }
     }
 
@@ -113,7 +113,7 @@ impl Router {
         stored: Vec<(TreeKey, Option<Timestamp>)>,
     ) -> Option<u64> {
         let (waiter, answer) = oneshot::channel();
-        self.driver(shard)?.send(Message::Recheck(stored, waiter)).ok()?;
+        self.driver(shard)?.send(Message::Recheck(stored, waiter));
         answer.await.ok()
     }
 
@@ -205,11 +205,9 @@ impl Router {
     }
 }
 
-async fn ask(driver: &Sender<Message>, assignment: Assignment) -> Result<Answer, Refusal> {
+async fn ask(driver: &Address, assignment: Assignment) -> Result<Answer, Refusal> {
     let (waiter, answer) = oneshot::channel();
-    if driver.send(Message::Submit(Box::new(assignment), Some(waiter))).is_err() {
-        return Err(Refusal::NotOwner);
-    }
+    driver.send(Message::Submit(Box::new(assignment), Some(waiter)));
     answer.await.unwrap_or(Err(Refusal::NotOwner))
 }
 

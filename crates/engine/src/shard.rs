@@ -28,7 +28,7 @@ use std::sync::Arc;
 
 use jiff::{SignedDuration, Timestamp};
 use punctual_core::{Limits, ScheduleKey};
-use punctual_store::{Epoch, QueueKey, ShardId, StoreError, StoredTree, TreeKey, TreeRef};
+use punctual_store::{Epoch, KeyMap, QueueKey, ShardId, StoreError, StoredTree, TreeKey, TreeRef};
 
 use apply::Creation;
 pub use event::{Assignment, BatchId, Effect, Event, MadeRun, Refusal, Target, Ticket};
@@ -38,7 +38,6 @@ use outcome::InFlight;
 pub use outcome::UnitInFlight;
 use role::Role;
 
-use crate::hash::KeyMap;
 use crate::timers::Timers;
 use crate::verb::{Verb, Work};
 
@@ -51,7 +50,7 @@ pub struct Settings {
     pub units_max: usize,
     /// Trees asked for in one load.
     pub loads_max: usize,
-    /// Batches on their way at a time: while one is being written the next is computed.
+    /// Batches on their way at a time. What comes due while so many are being written waits for one of them.
     pub batches_max: usize,
     /// Transitions of one tree in one unit.
     pub changes_max: usize,
@@ -74,7 +73,7 @@ impl Default for Settings {
             trees_max: 50_000,
             units_max: 2_000,
             loads_max: 1_000,
-            batches_max: 2,
+            batches_max: 8,
             changes_max: 64,
             tries_max: 5,
             keys_min: 10_000,

@@ -7,8 +7,7 @@ use std::collections::BTreeSet;
 use std::hash::Hash;
 
 use jiff::Timestamp;
-
-use crate::hash::KeyMap;
+use punctual_store::KeyMap;
 
 /// At most one timer for each key.
 #[derive(Clone, Debug)]

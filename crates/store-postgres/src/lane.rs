@@ -254,7 +254,8 @@ type Place = (usize, usize);
 
 /// Units that have to be looked at before they are written, or that touch what others do.
 fn not_plain(batches: &[Pending], queues: &Queues, fresh: &Fresh) -> HashSet<Place> {
-    let (mut touched, mut deferred) = (fast::Touched::default(), HashSet::new());
+    let units = batches.iter().map(|pending| pending.units.len()).sum();
+    let (mut touched, mut deferred) = (fast::Touched::by(units), HashSet::new());
     for (batch, pending) in batches.iter().enumerate() {
         let ordered = fast::is_ordered(&pending.units);
         for (place, unit) in pending.units.iter().enumerate() {

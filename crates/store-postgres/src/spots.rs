@@ -8,12 +8,11 @@
 //! written again by its key, and the spot is forgotten. Whoever writes a row from elsewhere changes its sequence too, and
 //! would have been met in any case.
 
-use std::collections::HashMap;
 use std::hash::Hash;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use bytes::BytesMut;
-use punctual_store::Unit;
+use punctual_store::{KeyMap, Unit};
 use tokio_postgres::types::{FromSql, IsNull, ToSql, Type, to_sql_checked};
 
 use crate::careful::changed;
@@ -57,7 +56,7 @@ impl<'a> FromSql<'a> for Spot {
 }
 
 /// The spots of rows with keys of one kind.
-pub(crate) struct Known<K>(Mutex<HashMap<K, Spot>>);
+pub(crate) struct Known<K>(Mutex<KeyMap<K, Spot>>);
 
 impl<K> Default for Known<K> {
     fn default() -> Known<K> {
@@ -66,7 +65,7 @@ impl<K> Default for Known<K> {
 }
 
 impl<K: Hash + Eq + Copy> Known<K> {
-    fn spots(&self) -> MutexGuard<'_, HashMap<K, Spot>> {
+    fn spots(&self) -> MutexGuard<'_, KeyMap<K, Spot>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -89,7 +88,7 @@ impl<K: Hash + Eq + Copy> Known<K> {
         let (mut spots, mut known, mut moved) = (self.spots(), 0, 0);
         for (key, spot) in rows {
             if spots.len() >= SPOTS_MAX {
-                *spots = HashMap::new();
+                *spots = KeyMap::default();
             }
             if let Some(before) = spots.insert(key, spot) {
                 known += 1;

@@ -9,6 +9,7 @@
 //! [`transfer`] (everything as rows that can move), [`memory`] (the contract as short code), `conformance` (the contract as tests).
 
 mod key;
+mod hash;
 mod error;
 mod commit;
 mod tree;
@@ -37,6 +38,7 @@ use tokio::sync::mpsc;
 pub use commit::{Batch, Expected, RunRequest, RunWrite, TreeView, TreeWrite, Unit};
 pub use document::{DOCUMENT_BYTES_MAX, Document};
 pub use error::{Conflict, StoreError};
+pub use hash::{KeyMap, KeySet};
 pub use key::{Epoch, Keeper, NodeId, QueueKey, RunKey, Sequence, ShardId, TreeKey, shard_of};
 pub use lease::Lease;
 pub use query::{Lifespan, Page, Retention, RunFilter, RunQuery, ScheduleQuery};

@@ -66,8 +66,15 @@ impl Desk {
 
     /// Something has become ready, or the settings have changed.
     pub(crate) fn ring(&self, queue: QueueKey) {
+        self.ring_for(queue, 1);
+    }
+
+    /// So much has become ready: as many are woken.
+    pub(crate) fn ring_for(&self, queue: QueueKey, count: usize) {
         let concerns_others = self.with_bell(queue, |bell| {
-            bell.ring();
+            for _ in 0..count.min(bell.waiting.max(1)) {
+                bell.ring();
+            }
             bell.limited || bell.waiting == 0
         });
         if concerns_others {

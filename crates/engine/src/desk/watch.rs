@@ -4,9 +4,8 @@ use std::sync::Arc;
 
 use jiff::{SignedDuration, Timestamp};
 use punctual_core::{RunAction, ScheduleKey, StartId, StopKind};
-use punctual_store::{QueueKey, RunKey, TreeKey};
+use punctual_store::{KeyMap, QueueKey, RunKey, TreeKey};
 
-use crate::hash::KeyMap;
 use crate::timers::Timers;
 
 /// What is watched about one run.

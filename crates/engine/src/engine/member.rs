@@ -4,7 +4,6 @@
 //! go. When the database does not answer, drivers go on: their commits are compared and fenced anyway.
 
 use std::collections::BTreeMap;
-use std::sync::mpsc::{Sender, channel};
 use std::time::Instant;
 
 use punctual_store::{Keeper, Lease, Roster, ShardId, StoreError};
@@ -15,6 +14,7 @@ use super::Engine;
 use crate::cluster::Membership;
 use crate::driver::Message;
 use crate::error::EngineError;
+use crate::inbox::Address;
 
 /// What this node is among the others, for those who ask.
 #[derive(Clone, Copy, Debug, Default)]
@@ -30,7 +30,7 @@ pub(super) struct Member {
     pub(super) engine: Engine,
     pub(super) membership: Membership,
     /// The way to the driver of each shard that is held.
-    inboxes: BTreeMap<ShardId, Sender<Message>>,
+    inboxes: BTreeMap<ShardId, Address>,
     drivers: JoinSet<ShardId>,
     pub(super) adoption: Option<tokio::task::JoinHandle<Vec<Keeper>>>,
     /// How often the roster was heard.
@@ -174,7 +174,7 @@ impl Member {
     fn stop_driving(&self, shard: ShardId) {
         self.engine.inner.router.set(shard, None);
         if let Some(inbox) = self.inboxes.get(&shard) {
-            let _ = inbox.send(Message::Stop);
+            inbox.send(Message::Stop);
         }
     }
 
@@ -193,10 +193,10 @@ impl Member {
     }
 
     fn start(&mut self, lease: Lease) -> Driven {
-        let ((sender, inbox), (driving, driven)) = (channel(), oneshot::channel());
-        let shard = lease.shard;
-        let drive = self.engine.clone().drive_to_the_end(lease, sender.clone(), inbox, driving);
-        self.inboxes.insert(shard, sender);
+        let (shard, (driving, driven)) = (lease.shard, oneshot::channel());
+        let (address, inbox) = self.engine.inner.threads.inbox(shard.0);
+        let drive = self.engine.clone().drive_to_the_end(lease, (address.clone(), inbox), driving);
+        self.inboxes.insert(shard, address);
         self.drivers.spawn(async move {
             drive.await;
             shard

@@ -1,14 +1,14 @@
 //! Drivers of shards: started with the timers of their shard, and given up in good order. And the guest, which has none.
 
-use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::Duration;
 
 use punctual_store::{Lease, News, ShardId};
 use tokio::sync::oneshot;
 
 use super::Engine;
-use crate::driver::{Driver, Ended, Message, declared};
+use crate::driver::{Ended, declared};
 use crate::error::EngineError;
+use crate::inbox::{Address, Inbox};
 use crate::shard::{Event, Shard};
 
 /// Timers that one page brings.
@@ -23,11 +23,10 @@ impl Engine {
     pub(super) async fn drive(
         &self,
         lease: &Lease,
-        sender: Sender<Message>,
-        inbox: Receiver<Message>,
+        (address, inbox): (Address, Inbox),
     ) -> Result<oneshot::Receiver<Ended>, EngineError> {
         let (inner, shard) = (&self.inner, lease.shard);
-        inner.router.set(shard, Some(sender.clone()));
+        inner.router.set(shard, Some(address.clone()));
         let mut driven =
             Shard::new(shard, lease.epoch, inner.config.limits.clone(), inner.config.shard.clone());
         let mut effects = Vec::new();
@@ -41,7 +40,7 @@ impl Engine {
             after = Some(*last);
             driven.handle(self.now(), Event::Timers(page), &mut effects);
         }
-        let end = self.start_thread(format!("shard-{shard}"), driven, sender, inbox)?;
+        let end = inner.threads.drive(driven, (address, inbox));
         tracing::info!(%shard, epoch = %lease.epoch, "driving a shard");
         Ok(end)
     }
@@ -50,12 +49,11 @@ impl Engine {
     pub(super) async fn drive_to_the_end(
         self,
         lease: Lease,
-        sender: Sender<Message>,
-        inbox: Receiver<Message>,
+        inbox: (Address, Inbox),
         driving: oneshot::Sender<Result<(), EngineError>>,
     ) {
         let shard = lease.shard;
-        let (ended, pause) = match self.drive(&lease, sender, inbox).await {
+        let (ended, pause) = match self.drive(&lease, inbox).await {
             Ok(end) => {
                 let _ = driving.send(Ok(()));
                 (end.await.unwrap_or(Ended::Stopped), Duration::ZERO)
@@ -82,43 +80,16 @@ impl Engine {
     }
 
     /// Serves schedules of other nodes from now on.
-    pub(super) fn start_guest(&self) -> Result<oneshot::Receiver<Ended>, EngineError> {
+    pub(super) fn start_guest(&self) -> oneshot::Receiver<Ended> {
         let inner = &self.inner;
         let (limits, settings) = (inner.config.limits.clone(), inner.config.shard.clone());
         let mut guest = Shard::guest(inner.store.shards(), limits, settings);
-        let (sender, inbox) = channel();
-        inner.router.set_guest(Some(sender.clone()));
+        let (address, inbox) = inner.threads.inbox(inner.store.shards());
+        inner.router.set_guest(Some(address.clone()));
         for queue in self.all_queues() {
             guest.handle(self.now(), declared(&queue), &mut Vec::new());
         }
-        self.start_thread("guest".to_owned(), guest, sender, inbox)
-    }
-
-    fn start_thread(
-        &self,
-        name: String,
-        shard: Shard,
-        sender: Sender<Message>,
-        inbox: Receiver<Message>,
-    ) -> Result<oneshot::Receiver<Ended>, EngineError> {
-        let inner = &self.inner;
-        let driver = Driver {
-            shard,
-            keeper: inner.node.keeper,
-            store: inner.store.clone(),
-            clock: inner.clock.clone(),
-            runtime: tokio::runtime::Handle::current(),
-            inbox,
-            sender,
-            outlet: inner.outlet.clone(),
-            places: inner.places.clone(),
-        };
-        let (ended, end) = oneshot::channel();
-        let thread = std::thread::Builder::new().name(name).spawn(move || {
-            let _ = ended.send(driver.run());
-        });
-        thread.map_err(|error| EngineError::Unavailable(format!("no thread for a shard: {error}")))?;
-        Ok(end)
+        inner.threads.drive(guest, (address, inbox))
     }
 
     /// Whether this node drives a shard.

@@ -1,5 +1,6 @@
 //! Waiting work becomes transitions, and transitions become one batch.
 
+use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use jiff::Timestamp;
@@ -53,7 +54,8 @@ impl Shard {
         let slot = self.slots.get_mut(&tree).filter(|slot| slot.status == Status::Idle)?;
         let mut held = slot.held.take()?;
         let key = held.tree.key().clone();
-        let mut assignments: Vec<Assignment> = Vec::new();
+        let mut assignments: Vec<Assignment> =
+            Vec::with_capacity(slot.pending.len().min(self.settings.changes_max));
         // Every transition may make as many runs as it dispatches, and each needs a key.
         let transitions_max =
             ((self.keys.end - self.keys.start) / keys_per_transition(&self.limits)) as usize;
@@ -73,6 +75,10 @@ impl Shard {
                 }
                 Work::Create(_) | Work::Change(_) => assignments.push(assignment),
             }
+        }
+        if slot.pending.is_empty() {
+            // Most schedules wait most of the time, and need no room for work meanwhile.
+            slot.pending = VecDeque::new();
         }
         let mut merged = Merged::default();
         // A transition that panics has written nothing: the stored tree is as it was.

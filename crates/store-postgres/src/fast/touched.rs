@@ -2,13 +2,12 @@
 
 use std::collections::HashSet;
 
-use punctual_store::{Expected, RunWrite, Unit};
+use punctual_store::{Expected, KeySet, RunWrite, Unit};
 
 /// What was touched so far.
-#[derive(Default)]
 pub(crate) struct Touched<'a> {
-    trees: HashSet<i64>,
-    runs: HashSet<i64>,
+    trees: KeySet<i64>,
+    runs: KeySet<i64>,
     words: HashSet<(i64, &'a str, &'a str)>,
 }
 
@@ -17,6 +16,12 @@ const NAME: i64 = -1;
 const REQUEST: i64 = -2;
 
 impl<'a> Touched<'a> {
+    /// Room for so many units.
+    pub(crate) fn by(units: usize) -> Touched<'a> {
+        let room = || KeySet::with_capacity_and_hasher(units, Default::default());
+        Touched { trees: room(), runs: room(), words: HashSet::new() }
+    }
+
     /// Takes note of a unit. False if it touches something twice, or something that another one has touched.
     pub(crate) fn add(&mut self, unit: &'a Unit) -> bool {
         let mut alone = true;

@@ -3,11 +3,14 @@
 use std::hash::{BuildHasherDefault, Hasher};
 
 /// A map by such keys.
-pub(crate) type KeyMap<K, V> = std::collections::HashMap<K, V, BuildHasherDefault<KeyHasher>>;
+pub type KeyMap<K, V> = std::collections::HashMap<K, V, BuildHasherDefault<KeyHasher>>;
+
+/// A set of such keys.
+pub type KeySet<K> = std::collections::HashSet<K, BuildHasherDefault<KeyHasher>>;
 
 /// Spreads one number over all bits.
-#[derive(Default)]
-pub(crate) struct KeyHasher(u64);
+#[derive(Clone, Copy, Debug, Default)]
+pub struct KeyHasher(u64);
 
 impl Hasher for KeyHasher {
     fn finish(&self) -> u64 {
@@ -23,6 +26,10 @@ impl Hasher for KeyHasher {
     fn write_u64(&mut self, number: u64) {
         let mixed = (self.0 ^ number).wrapping_mul(0x9e37_79b9_7f4a_7c15);
         self.0 = mixed ^ mixed >> 32;
+    }
+
+    fn write_i32(&mut self, number: i32) {
+        self.write_u64(number as u64);
     }
 
     fn write_i64(&mut self, number: i64) {

@@ -48,12 +48,16 @@ pub(crate) struct Address {
 }
 
 /// What waits for a driver.
-pub(crate) struct Inbox(Receiver<Message>);
+pub(crate) struct Inbox {
+    receiver: Receiver<Message>,
+    /// Counted for as long as it is there.
+    _counted: Arc<()>,
+}
 
 /// An inbox, for a driver on the thread of this bell.
-pub(crate) fn inbox(bell: Arc<Bell>) -> (Address, Inbox) {
+pub(crate) fn inbox(bell: Arc<Bell>, counted: Arc<()>) -> (Address, Inbox) {
     let (sender, receiver) = channel();
-    (Address { sender, bell }, Inbox(receiver))
+    (Address { sender, bell }, Inbox { receiver, _counted: counted })
 }
 
 impl Address {
@@ -78,6 +82,6 @@ impl Address {
 impl Inbox {
     /// The next message, if there is one.
     pub(crate) fn take(&self) -> Option<Message> {
-        self.0.try_recv().ok()
+        self.receiver.try_recv().ok()
     }
 }

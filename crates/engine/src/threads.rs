@@ -38,7 +38,15 @@ struct Place {
     bell: Arc<Bell>,
     /// Drivers that it has not seen yet.
     newcomers: Mutex<Vec<Driver>>,
+    /// Every inbox has one of these.
+    inboxes: Arc<()>,
     closed: AtomicBool,
+}
+
+impl Place {
+    fn load(&self) -> usize {
+        Arc::strong_count(&self.inboxes)
+    }
 }
 
 impl Threads {
@@ -54,9 +62,11 @@ impl Threads {
         Ok(threads)
     }
 
-    /// An inbox for the driver of a shard; messages wait in it until the shard is driven.
-    pub(crate) fn inbox(&self, shard: u32) -> (Address, Inbox) {
-        inbox(self.places[shard as usize % self.places.len()].bell.clone())
+    /// An inbox for the driver of a shard, on the thread that has the fewest; messages wait in it until the shard is driven.
+    pub(crate) fn inbox(&self) -> (Address, Inbox) {
+        let place =
+            self.places.iter().min_by_key(|place| place.load()).expect("there is at least one thread");
+        inbox(place.bell.clone(), place.inboxes.clone())
     }
 
     /// Drives a shard from now on; says how that ended.
@@ -92,7 +102,8 @@ fn start(name: String, around: Arc<Surroundings>) -> std::io::Result<(Arc<Place>
         }
     })?;
     let bell = Arc::new(Bell::of(thread.thread().clone()));
-    let place = Arc::new(Place { bell, newcomers: Mutex::default(), closed: AtomicBool::new(false) });
+    let (newcomers, inboxes, closed) = Default::default();
+    let place = Arc::new(Place { bell, newcomers, inboxes, closed });
     let _ = sender.send(place.clone());
     Ok((place, thread))
 }
@@ -189,7 +200,7 @@ mod tests {
     #[tokio::test]
     async fn what_is_sent_before_a_shard_is_driven_waits() {
         let threads = threads(Arc::default(), 8);
-        let inboxes: Vec<_> = (0..8).map(|number| threads.inbox(number)).collect();
+        let inboxes: Vec<_> = (0..8).map(|_| threads.inbox()).collect();
         inboxes.iter().for_each(|(address, _)| address.send(Message::Stop));
         for (number, inbox) in inboxes.into_iter().enumerate() {
             assert_eq!(threads.drive(shard(number as u32), inbox).await, Ok(Ended::Stopped));
@@ -197,11 +208,24 @@ mod tests {
     }
 
     #[tokio::test]
+    async fn every_thread_has_its_share() {
+        let threads = threads(Arc::default(), 8);
+        let loads = || threads.places.iter().map(|place| place.load()).collect::<Vec<_>>();
+        let is_fair = || loads().iter().max().unwrap() - loads().iter().min().unwrap() <= 1;
+        let mut inboxes: Vec<_> = (0..9).map(|_| threads.inbox()).collect();
+        assert!(is_fair(), "{:?}", loads());
+        // Those of one thread go, and others come.
+        inboxes.retain(|(address, _)| !address.rings(&threads.places[0].bell));
+        inboxes.extend((0..5).map(|_| threads.inbox()));
+        assert!(is_fair(), "{:?}", loads());
+    }
+
+    #[tokio::test]
     async fn a_driver_that_panics_ends_alone() {
         let clock = Arc::new(Still::default());
         // One thread for all of them.
         let threads = threads(clock.clone(), 1);
-        let (first, second) = (threads.inbox(0), threads.inbox(1));
+        let (first, second) = (threads.inbox(), threads.inbox());
         let (of_first, of_second) = (first.0.clone(), second.0.clone());
         let mut first_end = threads.drive(shard(0), first);
         assert!(answers(&of_first).await);
@@ -224,7 +248,7 @@ mod tests {
     #[tokio::test]
     async fn threads_let_go_of_the_store() {
         let threads = threads(Arc::default(), 4);
-        let (store, end) = (threads.around.store.clone(), threads.drive(shard(0), threads.inbox(0)));
+        let (store, end) = (threads.around.store.clone(), threads.drive(shard(0), threads.inbox()));
         drop(threads);
         assert_eq!(Arc::strong_count(&store), 1);
         assert!(end.await.is_err(), "its driver is gone");

@@ -194,7 +194,7 @@ impl Member {
 
     fn start(&mut self, lease: Lease) -> Driven {
         let (shard, (driving, driven)) = (lease.shard, oneshot::channel());
-        let (address, inbox) = self.engine.inner.threads.inbox(shard.0);
+        let (address, inbox) = self.engine.inner.threads.inbox();
         let drive = self.engine.clone().drive_to_the_end(lease, (address.clone(), inbox), driving);
         self.inboxes.insert(shard, address);
         self.drivers.spawn(async move {

@@ -84,7 +84,7 @@ impl Engine {
         let inner = &self.inner;
         let (limits, settings) = (inner.config.limits.clone(), inner.config.shard.clone());
         let mut guest = Shard::guest(inner.store.shards(), limits, settings);
-        let (address, inbox) = inner.threads.inbox(inner.store.shards());
+        let (address, inbox) = inner.threads.inbox();
         inner.router.set_guest(Some(address.clone()));
         for queue in self.all_queues() {
             guest.handle(self.now(), declared(&queue), &mut Vec::new());

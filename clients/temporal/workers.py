@@ -18,6 +18,9 @@ import sys
 import time
 import urllib.request
 
+# Shells start what runs in the background deaf to it, and so would the workers be.
+signal.signal(signal.SIGINT, signal.default_int_handler)
+
 ADDRESSES, (GUIDE, LOGS) = sys.argv[1].split(","), sys.argv[2:4]
 LANGUAGES = [sys.argv[place : place + 3] for place in range(4, len(sys.argv), 3)]
 

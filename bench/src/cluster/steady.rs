@@ -62,7 +62,7 @@ pub async fn measure(url: &str) -> Result<()> {
             if seen.starts.min(done) > best {
                 (best, shape) = (seen.starts.min(done), seen.shape);
             }
-            if seen.starts < 0.97 * load as f64 {
+            if seen.starts.min(done) < 0.97 * load as f64 {
                 break;
             }
         }

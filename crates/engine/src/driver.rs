@@ -204,6 +204,12 @@ impl Driver {
         let _ = self.ended.send(ended);
     }
 
+    /// It has panicked: nobody hears how it ended, and it counts no more.
+    pub(crate) fn abandon(mut self) {
+        self.count((0, 0));
+        self.around.outlet.forget_quarantined(self.shard.quarantined());
+    }
+
     fn perform(&self, effect: Effect) {
         let (store, sender) = (self.around.store.clone(), self.address.clone());
         match effect {

@@ -19,7 +19,7 @@ use std::time::Duration;
 
 use jiff::{SignedDuration, Timestamp};
 use punctual_store::Store;
-use tokio::sync::{Notify, broadcast, mpsc, oneshot};
+use tokio::sync::{Notify, broadcast, mpsc};
 use tokio::task::JoinHandle;
 
 pub use enqueue::{Enqueued, OnDuplicate, RunOrder};
@@ -32,7 +32,7 @@ use crate::clock::Clock;
 use crate::cluster::{DatabaseClock, Node};
 use crate::config::EngineConfig;
 use crate::desk::Desk;
-use crate::driver::{Ended, Surroundings};
+use crate::driver::Surroundings;
 use crate::error::EngineError;
 use crate::metrics::Metrics;
 use crate::outlet::{Happened, Outlet, RunNews};
@@ -73,7 +73,8 @@ struct Inner {
     stopping: AtomicBool,
     /// Whoever drives shards here.
     owners: Mutex<Vec<JoinHandle<()>>>,
-    guest: Mutex<Option<oneshot::Receiver<Ended>>>,
+    /// Whoever serves schedules of other nodes.
+    guests: Mutex<Vec<JoinHandle<()>>>,
     helpers: Mutex<Vec<JoinHandle<()>>>,
 }
 
@@ -139,7 +140,7 @@ impl Engine {
             queues: Queues::default(),
             stopping: AtomicBool::new(false),
             owners: Mutex::default(),
-            guest: Mutex::default(),
+            guests: Mutex::default(),
             helpers: Mutex::default(),
         });
         let engine = Engine { inner };
@@ -166,7 +167,7 @@ impl Engine {
         keep(&inner.helpers, [desk, retention, checks]);
         if shared {
             let guest = self.start_guest();
-            *inner.guest.lock().unwrap_or_else(PoisonError::into_inner) = Some(guest);
+            keep(&inner.guests, [tokio::spawn(self.clone().keep_guest(guest))]);
             keep(&inner.helpers, listener.map(|listener| tokio::spawn(self.clone().hear_all(listener))));
             keep(&inner.helpers, [tokio::spawn(inner.desk.clone().sweep())]);
         }
@@ -181,21 +182,19 @@ impl Engine {
         let inner = &self.inner;
         inner.stopping.store(true, Ordering::SeqCst);
         inner.roster_bell.notify_one();
-        let owners = std::mem::take(&mut *inner.owners.lock().unwrap_or_else(PoisonError::into_inner));
-        let guest = inner.guest.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let (owners, guests) = (take(&inner.owners), take(&inner.guests));
         let all = async {
             for owner in owners {
                 let _ = owner.await;
             }
             // While shards are given up, their schedules are served by the guest.
             inner.router.stop_guest();
-            if let Some(guest) = guest {
+            for guest in guests {
                 let _ = guest.await;
             }
         };
         let in_time = tokio::time::timeout(deadline, all).await.is_ok();
-        let helpers = std::mem::take(&mut *inner.helpers.lock().unwrap_or_else(PoisonError::into_inner));
-        for helper in helpers {
+        for helper in take(&inner.helpers) {
             helper.abort();
             // Only when it is gone has it let go of the store.
             let _ = helper.await;
@@ -245,6 +244,10 @@ impl Engine {
     fn is_stopping(&self) -> bool {
         self.inner.stopping.load(Ordering::SeqCst)
     }
+}
+
+fn take(place: &Mutex<Vec<JoinHandle<()>>>) -> Vec<JoinHandle<()>> {
+    std::mem::take(&mut *place.lock().unwrap_or_else(PoisonError::into_inner))
 }
 
 fn keep(place: &Mutex<Vec<JoinHandle<()>>>, tasks: impl IntoIterator<Item = JoinHandle<()>>) {

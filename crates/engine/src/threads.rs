@@ -127,7 +127,7 @@ fn run(place: &Place, around: &Surroundings) {
                     index += 1;
                 }
                 Ok(Turn::Last(ended)) => drivers.swap_remove(index).end(ended),
-                Err(_) => drop(drivers.swap_remove(index)),
+                Err(_) => drivers.swap_remove(index).abandon(),
             }
         }
         send_off(outgoing, around);

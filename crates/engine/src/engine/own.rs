@@ -56,7 +56,8 @@ impl Engine {
         let (ended, pause) = match self.drive(&lease, inbox).await {
             Ok(end) => {
                 let _ = driving.send(Ok(()));
-                (end.await.unwrap_or(Ended::Stopped), Duration::ZERO)
+                // A driver that says nothing has panicked, and may do so again.
+                end.await.map_or((Ended::Stopped, TRY_AGAIN), |ended| (ended, Duration::ZERO))
             }
             Err(error) => {
                 tracing::warn!(%shard, %error, "a shard could not be driven; it is given up");
@@ -77,6 +78,15 @@ impl Engine {
             }
         }
         tokio::time::sleep(pause).await;
+    }
+
+    /// Sees to it that there is a guest, until it is told to stop.
+    pub(super) async fn keep_guest(self, mut end: oneshot::Receiver<Ended>) {
+        // One that says nothing has panicked. It holds nothing, so another may begin at once.
+        while end.await.is_err() && !self.is_stopping() {
+            tracing::error!("whoever serves schedules of other nodes has failed; another one begins");
+            end = self.start_guest();
+        }
     }
 
     /// Serves schedules of other nodes from now on.

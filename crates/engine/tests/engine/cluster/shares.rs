@@ -1,11 +1,12 @@
 //! Every shard has one driver, shares are fair, and no more moves than must.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use jiff::{SignedDuration, Timestamp};
-use punctual_core::Note;
-use punctual_engine::{Clock, EngineConfig, EngineError, RunSearch};
+use punctual_core::{Command, Note, RequestId, Trigger};
+use punctual_engine::{Clock, EngineConfig, EngineError, RunSearch, SystemClock, Verb};
 use punctual_store::Store;
 
 use crate::town::{Town, WAIT, key, schedule, trigger, until};
@@ -126,6 +127,48 @@ async fn nodes_that_were_all_counted_as_dead_find_together_again() {
         until("it is ready", async || engine.health().ready).await;
         engine.stop(WAIT).await;
     }
+}
+
+/// Breaks under whoever drives a shard and looks at it next, once.
+#[derive(Default)]
+struct Brittle {
+    breaks: AtomicBool,
+}
+
+impl Clock for Brittle {
+    fn now(&self) -> Timestamp {
+        let drives = std::thread::current().name().is_some_and(|name| name.starts_with("drivers"));
+        assert!(!(drives && self.breaks.swap(false, Ordering::SeqCst)), "the clock broke");
+        SystemClock.now()
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_guest_that_panics_is_followed_by_another() {
+    let town = Town::new(2);
+    let owner = town.join("one").await;
+    let clock = Arc::new(Brittle::default());
+    let config = EngineConfig { node: "two".into(), ..EngineConfig::default() };
+    let node = town.join_with(clock.clone(), config).await;
+    owner.drain_node("two", true).await.unwrap();
+    town.settles(&[(&owner, 2), (&node, 0)]).await;
+    node.create(schedule("s", "c", None, None)).await.unwrap();
+
+    // It drives nothing else, so it is the guest who looks at the clock.
+    clock.breaks.store(true, Ordering::SeqCst);
+    let command = Command { request: RequestId::new("t"), body: Trigger::default() };
+    let lost = node.change(&key("s"), Verb::Trigger(command)).await;
+    assert!(matches!(lost, Err(EngineError::Unavailable(_))), "{lost:?}");
+
+    until("there is another", async || {
+        let command = Command { request: RequestId::new("t"), body: Trigger::default() };
+        node.change(&key("s"), Verb::Trigger(command)).await.is_ok()
+    })
+    .await;
+    let search = RunSearch { count: 100, ..RunSearch::default() };
+    assert_eq!(owner.list_runs("default", search).await.unwrap().runs.len(), 1);
+    assert!(node.stop(WAIT).await, "the second one stops as the first would have");
+    owner.stop(WAIT).await;
 }
 
 /// A clock that is two minutes fast.

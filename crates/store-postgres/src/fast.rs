@@ -15,7 +15,7 @@ use futures_util::future::{join_all, try_join_all};
 use punctual_store::{Claim, Expected, Keeper, LiveRun, RunWrite, Taken, Unit};
 use tokio_postgres::Row;
 
-use crate::careful::{SPOT, claim_ready};
+use crate::careful::{SPOT, claim_ready, taken_of};
 use crate::fault::Fault;
 use crate::fresh::Fresh;
 use crate::news;
@@ -126,7 +126,7 @@ pub(crate) async fn write(
     }
     let answers: Result<Vec<Said>, Fault> = answers.into_iter().collect();
     let judged = match answers {
-        Ok(answers) => judge(&columns, &params, &answers).map(|written| (written, learnt(&params, &answers))),
+        Ok(answers) => judge(&params, &answers).map(|written| (written, learnt(&params, &answers))),
         // A key that is there already: only statements that tell can say which.
         Err(fault) if !telling && fault.is_duplicate() => Ok((Written::Unclear, Learnt::default())),
         Err(fault) => Err(fault),
@@ -188,11 +188,7 @@ fn learnt(statements: &[columns::Statement<'_>], answers: &[Said]) -> Learnt {
 }
 
 /// Whether every statement found what it wanted.
-fn judge(
-    columns: &Columns<'_>,
-    statements: &[columns::Statement<'_>],
-    answers: &[Said],
-) -> Result<Written, Fault> {
+fn judge(statements: &[columns::Statement<'_>], answers: &[Said]) -> Result<Written, Fault> {
     // The first answer is that of BEGIN.
     let (of_statements, of_claims) = answers[1..].split_at(statements.len());
     let mut moved = BTreeSet::new();
@@ -243,8 +239,8 @@ fn judge(
     if !moved.is_empty() {
         return Ok(Written::Nothing { moved });
     }
-    let taken = of_claims.iter().zip(&columns.claims).map(|(said, claim)| match said {
-        Said::Rows(rows) => claim.taken(rows),
+    let taken = of_claims.iter().map(|said| match said {
+        Said::Rows(rows) => taken_of(rows),
         Said::Changed(_) => Ok(Taken::default()),
     });
     Ok(Written::All(taken.collect::<Result<_, _>>()?))

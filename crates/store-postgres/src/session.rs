@@ -97,7 +97,8 @@ impl Session {
                 "SET plan_cache_mode = force_generic_plan; SET enable_seqscan = off; SET enable_hashjoin = off; \
                  SET enable_mergejoin = off; SET jit = off;"
             }
-            Purpose::Read => "SET jit = off;",
+            // Nothing that is read is found without a key either.
+            Purpose::Read => "SET enable_seqscan = off; SET jit = off;",
             Purpose::Tell => "SET synchronous_commit = off;",
         };
         let sql = format!(

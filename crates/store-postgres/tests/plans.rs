@@ -6,7 +6,7 @@ use jiff::{SignedDuration, Timestamp};
 use punctual_core::{Outcome, ScheduleKey};
 use punctual_store::{
     Batch, Claim, Closing, Epoch, Expected, Keeper, LiveRun, NewQueue, NodeId, QueueKey, QueueSettings,
-    RunWrite, Sequence, ShardId, Store, StoreError, TreeKey, TreeWrite, Unit,
+    RunWrite, Sequence, ShardId, Store, StoreError, TreeKey, TreeRef, TreeWrite, Unit,
 };
 use punctual_store_postgres::{Options, Postgres};
 use punctual_testkit::Postgres as Server;
@@ -159,6 +159,56 @@ async fn no_statement_walks_through_a_table() {
     // Statistics of the rounds before may come late.
     let bound = (ROUNDS * BATCH * 20) as u64;
     assert!(few < bound && many < bound && surprised < bound, "{few} / {many} / {surprised}, bound {bound}");
+}
+
+/// Looks schedules up, by name and by key.
+async fn look_up(store: &Postgres) {
+    let name = |tree: i64| TreeRef::Name(ScheduleKey::new("default", &format!("schedule-{tree}")));
+    for _ in 0..ROUNDS {
+        let keys = (1..=BATCH as i64).map(|tree| TreeRef::Key(TreeKey(tree)));
+        let all: Vec<TreeRef> = (1..=BATCH as i64).map(name).chain(keys).collect();
+        let found = store.load(all).await.expect("they are found");
+        assert!(found.iter().all(Option::is_some), "each of them");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn schedules_are_found_by_name_and_key_however_many_came_since_they_were_counted() {
+    let server = Server::start_careless().expect("PostgreSQL starts");
+    let (store, _) = open(&server, "names").await;
+    let query = |sql: &str| server.query("names", sql).expect(sql);
+    query(
+        "UPDATE pg_class SET reltuples = 0, relpages = 1
+        WHERE relnamespace = 'punctual'::regnamespace AND relkind IN ('r', 'i')",
+    );
+    look_up(&store).await;
+    query(
+        "WITH new AS (SELECT number, 'other-' || number AS id FROM generate_series(1000, 60000) AS number),
+            names AS (INSERT INTO punctual.schedule_name SELECT 'default', id, number, 0, false, NULL FROM new),
+            schedules AS (INSERT INTO punctual.schedule SELECT number, 0, 'default', id, 'x' FROM new)
+        INSERT INTO punctual.state SELECT number, 1, NULL, 'x' FROM new",
+    );
+    query("SELECT pg_stat_reset()");
+    look_up(&store).await;
+    // What a connection has read is told when it ends, at the latest.
+    drop(store);
+
+    let tables = "relname IN ('schedule_name', 'schedule', 'state', 'completion')";
+    let sql = format!(
+        "SELECT (SELECT sum(seq_tup_read) FROM pg_stat_user_tables WHERE {tables})
+            + (SELECT sum(idx_tup_read) FROM pg_stat_user_indexes WHERE {tables})"
+    );
+    // A name and two schedules, each in two tables.
+    let (least, begun) = ((5 * ROUNDS * BATCH) as u64, Instant::now());
+    let read = loop {
+        let read = query(&sql).trim().parse::<u64>().unwrap_or(0);
+        if read >= least {
+            break read;
+        }
+        assert!(begun.elapsed() < Duration::from_secs(20), "no statistics: {read}");
+        std::thread::sleep(Duration::from_millis(100));
+    };
+    assert!(read < 4 * least, "{read} rows were looked at for {least}");
 }
 
 /// Claims one run after another until it is this one.

@@ -46,7 +46,7 @@ pub(crate) async fn claim_ready(
 }
 
 /// What a worker got, in the order of its claim.
-pub(crate) fn taken_of(_claim: &Claim, rows: &[Row]) -> Result<Taken, Fault> {
+pub(crate) fn taken_of(rows: &[Row]) -> Result<Taken, Fault> {
     let runs = rows.iter().map(|row| Ok((row.get::<_, i64>(value::OUTCOME), value::live_run(row)?)));
     let mut runs: Vec<(i64, LiveRun)> = runs.collect::<Result<_, Fault>>()?;
     runs.sort_by_key(|(rank, live)| (*rank, live.made.run));
@@ -106,7 +106,7 @@ impl Careful<'_> {
             None => (room, None),
         };
         let rows = claim_ready(self.session, claim, allowed, true, FRONT).await?;
-        let mut taken = taken_of(claim, &rows)?;
+        let mut taken = taken_of(&rows)?;
         if let Some(window) = &mut window {
             self.add_starts(window, claim.now, taken.runs.len()).await?;
         }

@@ -6,15 +6,12 @@ mod trees;
 use std::collections::{BTreeMap, BTreeSet};
 
 use punctual_core::StopKind;
-use punctual_store::{Claim, Closing, Expected, Keeper, NewRun, RunWrite, Taken, TreeWrite, Unit};
-use tokio_postgres::Row;
+use punctual_store::{Claim, Closing, Expected, Keeper, NewRun, RunWrite, TreeWrite, Unit};
 use tokio_postgres::types::ToSql;
 
 pub(crate) use trees::NEW_VIEW;
 
 use super::{Wanted, told};
-use crate::careful::taken_of;
-use crate::fault::Fault;
 use crate::queues::Queues;
 use crate::spots::Spots;
 use crate::value::time;
@@ -52,15 +49,6 @@ pub(super) enum Wants {
     Versions(BTreeMap<i64, Option<i64>>),
 }
 
-/// A claim that shares the transaction.
-pub(super) struct Claimed<'a>(&'a Claim);
-
-impl Claimed<'_> {
-    pub(super) fn taken(&self, rows: &[Row]) -> Result<Taken, Fault> {
-        taken_of(self.0, rows)
-    }
-}
-
 /// Unit, run, attempt, not before, failure, keeper.
 type Retried<'a> = (usize, i64, u32, i64, &'a [u8], Keeper);
 
@@ -70,7 +58,6 @@ type Told<'a> = (i64, u32, Option<&'a [u8]>, Option<&'a [u8]>);
 /// Everything that units write, by kind.
 #[derive(Default)]
 pub(super) struct Columns<'a> {
-    pub(super) claims: Vec<Claimed<'a>>,
     epochs: Vec<(i32, i64, usize)>,
     versions: BTreeMap<i64, Option<i64>>,
     trees: Vec<(usize, &'a TreeWrite, i64)>,
@@ -97,7 +84,6 @@ impl<'a> Columns<'a> {
         let mut columns = Columns { told: told(units), ..Columns::default() };
         for claim in claims {
             columns.versions.entry(claim.queue.0).or_insert_with(|| queues.of(claim.queue.0).version);
-            columns.claims.push(Claimed(claim));
         }
         for (place, (unit, keeper)) in units.iter().enumerate() {
             if let Some(write) = &unit.tree {

@@ -19,12 +19,15 @@ pub(crate) async fn load(session: &Session, trees: &[TreeRef]) -> Result<Vec<Opt
     let named: Vec<&ScheduleKey> = trees.iter().filter_map(name).collect();
     let mut by_name: HashMap<ScheduleKey, i64> = HashMap::new();
     if !named.is_empty() {
-        let sql = "SELECT namespace, id, tree FROM punctual.schedule_name
-            JOIN unnest($1::text[], $2::text[]) AS wanted (space, name) ON namespace = space AND id = name";
+        // As a join it would be a walk through all names for as long as the database believes that there are few.
+        let sql = "SELECT space, name, (SELECT tree FROM punctual.schedule_name WHERE namespace = space AND id = name)
+            FROM unnest($1::text[], $2::text[]) AS wanted (space, name)";
         let namespaces: Vec<&str> = named.iter().map(|key| &key.namespace[..]).collect();
         let ids: Vec<&str> = named.iter().map(|key| &key.schedule[..]).collect();
         for row in session.query(sql, &[&namespaces, &ids]).await? {
-            by_name.insert(ScheduleKey::new(row.get(0), row.get(1)), row.get(2));
+            if let Some(tree) = row.get(2) {
+                by_name.insert(ScheduleKey::new(row.get(0), row.get(1)), tree);
+            }
         }
     }
     let key = |tree: &TreeRef| match tree {
@@ -45,9 +48,10 @@ fn name(tree: &TreeRef) -> Option<&ScheduleKey> {
 
 async fn load_keys(session: &Session, keys: &[i64]) -> Result<HashMap<i64, StoredTree>, Fault> {
     let sql =
-        "SELECT tree, shard, namespace, id, sequence, due_time, definition, state.bytes, completion.bytes
-        FROM punctual.schedule JOIN punctual.state USING (tree) LEFT JOIN punctual.completion USING (tree)
-        WHERE tree = ANY($1)";
+        "SELECT key, shard, namespace, id, sequence, due_time, definition, state.bytes, completion.bytes
+        FROM unnest($1::bigint[]) AS wanted (key) JOIN punctual.schedule ON schedule.tree = ANY(ARRAY[key])
+        JOIN punctual.state ON state.tree = ANY(ARRAY[key])
+        LEFT JOIN punctual.completion ON completion.tree = ANY(ARRAY[key])";
     if keys.is_empty() {
         return Ok(HashMap::new());
     }

@@ -18,6 +18,7 @@ pub fn run(only: Option<&str>) -> Result<()> {
     let url = std::env::var("PUNCTUAL_BENCH_POSTGRES").context("run this by `cargo xtask bench cluster`")?;
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
     runtime.block_on(async {
+        database::season(&url).await?;
         if wanted("steady") {
             steady::measure(&url).await?;
         }

@@ -42,7 +42,7 @@ pub fn run(names: &[&str]) -> Result<()> {
             .inspect_err(|error| eprintln!("note: NO PEERS to measure our queue against: {error:#}"))
             .ok(),
         ["cluster", ..] => {
-            let postgres = Postgres::start()?;
+            let postgres = Postgres::start_to_measure()?;
             command.env("PUNCTUAL_BENCH_POSTGRES", postgres.url());
             match python("bench-dbos", &["dbos==3.3.0"]) {
                 Ok(python) => _ = command.env("PUNCTUAL_BENCH_DBOS", python),
@@ -76,7 +76,7 @@ fn temporal(parts: &[&str]) -> Result<()> {
 /// Provides what pg-boss and graphile-worker need, for as long as the server is kept.
 fn queue_peers(command: &mut Command) -> Result<Postgres> {
     let node = node("bench-node", &QUEUES)?;
-    let postgres = Postgres::start()?;
+    let postgres = Postgres::start_to_measure()?;
     command.env("PUNCTUAL_BENCH_NODE", node.program);
     command.env("PUNCTUAL_BENCH_NODE_PACKAGES", node.folder);
     command.env("PUNCTUAL_BENCH_POSTGRES", postgres.url());

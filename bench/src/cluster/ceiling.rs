@@ -9,7 +9,7 @@ use anyhow::Result;
 use punctual_store_postgres::{Options, Postgres};
 use tokio_postgres::{Client, Statement};
 
-use super::database::{connect, create};
+use super::database::{checkpoint, connect, create};
 
 /// How many rows there are, and how large.
 #[derive(Clone, Copy, Debug)]
@@ -33,6 +33,13 @@ impl Shape {
         let (state, run): (f64, f64) = (row.get(1), row.get(2));
         Ok(Shape { schedules: row.get(0), state_bytes: state as usize, run_bytes: run as usize })
     }
+}
+
+/// How often something is measured, and for how long.
+#[derive(Clone, Copy)]
+pub struct Windows {
+    pub count: usize,
+    pub length: Duration,
 }
 
 /// For so long.
@@ -88,6 +95,7 @@ async fn prepare(url: &str, shape: Shape) -> Result<String> {
         ))
         .await?;
     client.batch_execute("VACUUM ANALYZE punctual.state").await?;
+    checkpoint(&client).await?;
     Ok(url)
 }
 
@@ -169,8 +177,14 @@ async fn one(url: &str, rows: Rows, shape: Shape, batch: i64, connections: i64) 
 }
 
 /// How late starts are written at this load if each of two connections writes all that is due, again and again: in
-/// milliseconds, p50, p99 and p99.9. What the disk and the machine make late, nobody makes earlier.
-pub async fn lateness(url: &str, shape: Shape, load: f64) -> Result<[f64; 3]> {
+/// milliseconds, p50, p99 and p99.9 of each window after the first so many seconds. What the disk and the machine make late,
+/// nobody makes earlier.
+pub async fn lateness(
+    url: &str,
+    shape: Shape,
+    load: f64,
+    (before, windows): (Duration, Windows),
+) -> Result<Vec<[f64; 3]>> {
     let url = prepare(url, shape).await?;
     let mut tasks = Vec::new();
     for connection in 0..2 {
@@ -178,27 +192,39 @@ pub async fn lateness(url: &str, shape: Shape, load: f64) -> Result<[f64; 3]> {
         tasks.push(tokio::spawn(async move {
             let mut writer = Writer::open(&url, Rows::Same, shape, (connection, 2)).await?;
             let (begun, rate) = (Instant::now(), load / 2.0);
-            let mut late = Vec::new();
-            while begun.elapsed() < 2 * LENGTH {
-                let due = (begun.elapsed().as_secs_f64() * rate) as i64;
+            let mut late = vec![Vec::new(); windows.count];
+            loop {
+                let elapsed = begun.elapsed();
+                let window = elapsed.saturating_sub(before).div_duration_f64(windows.length) as usize;
+                if window >= windows.count {
+                    return anyhow::Ok(late);
+                }
+                let due = (elapsed.as_secs_f64() * rate) as i64;
                 let first = writer.done;
                 if due > first {
                     writer.write(due - first).await?;
-                    let now = begun.elapsed().as_secs_f64();
-                    late.extend((first..due).step_by(16).map(|number| now - (number + 1) as f64 / rate));
+                    if elapsed >= before {
+                        let now = begun.elapsed().as_secs_f64();
+                        let of_each = (first..due).step_by(16).map(|number| now - (number + 1) as f64 / rate);
+                        late[window].extend(of_each);
+                    }
                 } else {
                     tokio::time::sleep(Duration::from_millis(1)).await;
                 }
             }
-            anyhow::Ok(late)
         }));
     }
-    let mut late = Vec::new();
+    let mut late = vec![Vec::new(); windows.count];
     for task in tasks {
-        late.extend(task.await??);
+        for (all, some) in late.iter_mut().zip(task.await??) {
+            all.extend(some);
+        }
     }
+    Ok(late.into_iter().map(quantiles).collect())
+}
+
+fn quantiles(mut late: Vec<f64>) -> [f64; 3] {
     late.sort_by(f64::total_cmp);
-    let at =
-        |share: f64| late.get((share * late.len() as f64) as usize).copied().unwrap_or_default() * 1_000.0;
-    Ok([at(0.5), at(0.99), at(0.999)])
+    [0.5, 0.99, 0.999]
+        .map(|share| late.get((share * late.len() as f64) as usize).copied().unwrap_or_default() * 1_000.0)
 }

@@ -24,6 +24,23 @@ pub async fn create(url: &str, name: &str) -> Result<String> {
     Ok(format!("{server}/{name}"))
 }
 
+/// Log that is written before anything is measured.
+const LOG_MEGABYTES: i32 = 3_500;
+
+/// Makes the server as one that has run for a while: it has log files that it can use again.
+pub async fn season(url: &str) -> Result<()> {
+    let client = connect(url).await?;
+    let fill =
+        "SELECT pg_logical_emit_message(false, 'fill', repeat('x', 1000000)) FROM generate_series(1, $1)";
+    client.execute(fill, &[&LOG_MEGABYTES]).await?;
+    checkpoint(&client).await
+}
+
+/// What comes now is measured without a checkpoint, as long as it writes less than two gigabytes.
+pub async fn checkpoint(client: &Client) -> Result<()> {
+    Ok(client.batch_execute("CHECKPOINT").await?)
+}
+
 /// Starts nodes on a database, and declares the queue "q".
 pub async fn nodes(url: &str, count: usize) -> Result<Vec<Engine>> {
     let mut engines = Vec::new();

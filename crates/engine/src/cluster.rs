@@ -8,7 +8,7 @@ pub(crate) use clock::DatabaseClock;
 pub use membership::{Membership, Orphans, Turn};
 
 use jiff::Timestamp;
-use punctual_store::{Beat, Keeper, NodeId, Store, StoreError};
+use punctual_store::{Beat, Bytes, Keeper, NodeId, Store, StoreError};
 
 use crate::config::EngineConfig;
 
@@ -42,13 +42,14 @@ impl Node {
     }
 
     /// What it says to tell that it is alive.
-    pub(crate) fn beat(&self, config: &EngineConfig) -> Beat {
+    pub(crate) fn beat(&self, config: &EngineConfig, report: Option<Bytes>) -> Beat {
         Beat {
             node: self.id.clone(),
             keeper: self.keeper,
             started_at: self.started_at,
             version: env!("CARGO_PKG_VERSION").to_owned(),
             ttl: config.shard_lease,
+            report,
         }
     }
 }

@@ -9,6 +9,7 @@ mod nodes;
 mod own;
 mod queues;
 mod read;
+mod reports;
 mod retain;
 mod runs;
 mod schedules;
@@ -39,8 +40,10 @@ use crate::outlet::{Happened, Outlet, RunNews};
 use crate::relay::Relay;
 use crate::router::Router;
 use crate::threads::Threads;
+use crate::watchers::Watchers;
 use member::{Member, Standing};
 use queues::Queues;
+use reports::Remembered;
 
 /// How long a node takes to leave when it could not even begin, and to say goodbye.
 const GIVE_UP: Duration = Duration::from_secs(5);
@@ -64,6 +67,7 @@ struct Inner {
     /// Nodes may have come or gone.
     roster_bell: Notify,
     standing: Mutex<Standing>,
+    reports: Remembered,
     metrics: Arc<Metrics>,
     router: Arc<Router>,
     outlet: Arc<Outlet>,
@@ -110,7 +114,7 @@ impl Engine {
         let relay =
             node.shared.then(|| Relay::new(store.clone(), node.keeper, config.shard_lease.unsigned_abs()));
         let router = Arc::new(Router::new(store.shards(), config.requests_max, metrics.clone(), relay));
-        let (outlet, news) = Outlet::new(metrics.clone());
+        let (outlet, news) = Outlet::new(metrics.clone(), Watchers::new(store.clone(), node.keeper));
         let (desk_config, desk_node) = (config.clone(), node.clone());
         let desk =
             Desk::new(store.clone(), clock.clone(), router.clone(), metrics.clone(), desk_config, desk_node);
@@ -132,6 +136,7 @@ impl Engine {
             node,
             roster_bell: Notify::new(),
             standing: Mutex::default(),
+            reports: Remembered::default(),
             metrics,
             router,
             outlet,
@@ -236,7 +241,7 @@ impl Engine {
         &self.inner.config
     }
 
-    /// Everything that happens to schedules from now on. Who is slow misses some, and is told so.
+    /// Everything that happens at this node to schedules from now on. Who is slow misses some, and is told so.
     pub fn watch(&self) -> broadcast::Receiver<Happened> {
         self.inner.outlet.events.subscribe()
     }

@@ -10,6 +10,7 @@ use tokio::sync::{broadcast, mpsc};
 
 use crate::metrics::Metrics;
 use crate::shard::{Effect, MadeRun};
+use crate::watchers::Watchers;
 
 /// One line of a schedule's event log.
 #[derive(Clone, Debug)]
@@ -53,6 +54,7 @@ const EVENTS_KEPT: usize = 4_096;
 pub(crate) struct Outlet {
     pub(crate) metrics: Arc<Metrics>,
     pub(crate) events: broadcast::Sender<Happened>,
+    pub(crate) watchers: Watchers,
     pub(crate) runs: mpsc::UnboundedSender<RunNews>,
     pub(crate) quarantined: Mutex<BTreeMap<TreeKey, Arc<str>>>,
     /// What the database said last, while it does not answer.
@@ -60,11 +62,14 @@ pub(crate) struct Outlet {
 }
 
 impl Outlet {
-    pub(crate) fn new(metrics: Arc<Metrics>) -> (Arc<Outlet>, mpsc::UnboundedReceiver<RunNews>) {
+    pub(crate) fn new(
+        metrics: Arc<Metrics>,
+        watchers: Watchers,
+    ) -> (Arc<Outlet>, mpsc::UnboundedReceiver<RunNews>) {
         let (runs, news) = mpsc::unbounded_channel();
         let (events, _) = broadcast::channel(EVENTS_KEPT);
         let (quarantined, trouble) = Default::default();
-        (Arc::new(Outlet { metrics, events, runs, quarantined, trouble }), news)
+        (Arc::new(Outlet { metrics, events, watchers, runs, quarantined, trouble }), news)
     }
 
     /// The database has answered.
@@ -114,8 +119,10 @@ impl Outlet {
             Effect::Check { .. } => {}
             Effect::Noted { key, at, note, run } => {
                 tracing::debug!(namespace = %key.namespace, schedule_id = %key.schedule, ?note, "noted");
+                let happened = Happened { key, at, note, run };
+                self.watchers.tell(&happened);
                 // Nobody may be watching.
-                let _ = self.events.send(Happened { key, at, note, run });
+                let _ = self.events.send(happened);
             }
             Effect::Decided { verdict, count } => self.metrics.decided(verdict, count),
             Effect::Written { units, conflicts } => {

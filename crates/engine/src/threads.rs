@@ -165,6 +165,7 @@ mod tests {
     use crate::metrics::Metrics;
     use crate::outlet::Outlet;
     use crate::shard::Settings;
+    use crate::watchers::Watchers;
 
     /// Stands still, and breaks when it is told to.
     #[derive(Default)]
@@ -180,8 +181,9 @@ mod tests {
     }
 
     fn threads(clock: Arc<Still>, shards: u32) -> Threads {
-        let (outlet, _) = Outlet::new(Arc::new(Metrics::default()));
         let store = Arc::new(Memory::new(shards, Timestamp::UNIX_EPOCH));
+        let watchers = Watchers::new(store.clone(), Keeper(1));
+        let (outlet, _) = Outlet::new(Arc::new(Metrics::default()), watchers);
         let around = Surroundings { keeper: Keeper(1), store, clock, runtime: Handle::current(), outlet };
         Threads::start(around, shards).unwrap()
     }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use jiff::{SignedDuration, Timestamp};
 use punctual_core::{RequestId, ScheduleKey};
-use punctual_engine::{Engine, Happened};
+use punctual_engine::{Elsewhere, Engine, Happened};
 use punctual_store_sqlite::Sqlite;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, broadcast, mpsc, watch};
 
@@ -51,6 +51,7 @@ pub(crate) struct File {
 /// A watcher's place and what it hears.
 pub(crate) struct Seat {
     pub(crate) events: broadcast::Receiver<Happened>,
+    pub(crate) elsewhere: broadcast::Receiver<Elsewhere>,
     pub(crate) stopping: watch::Receiver<bool>,
     _place: OwnedSemaphorePermit,
 }
@@ -92,6 +93,7 @@ impl App {
             |_| Fault::new(&TOO_MANY_WATCHERS, format!("{max} watchers are allowed, and all are there"));
         Ok(Seat {
             events: self.engine.watch(),
+            elsewhere: self.engine.watch_elsewhere(),
             stopping: self.stopping.subscribe(),
             _place: place.map_err(full)?,
         })

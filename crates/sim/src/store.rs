@@ -122,6 +122,7 @@ impl Store for SimulatedStore {
         release(lease: Lease) -> ();
         beat(beat: Beat) -> Roster;
         roster() -> Roster;
+        reports() -> Vec<(Keeper, Bytes)>;
         strike(node: NodeId, leaves: bool) -> ();
         drain(node: NodeId, draining: bool) -> bool;
         keep(runs: Vec<RunKey>, keeper: Keeper) -> ();

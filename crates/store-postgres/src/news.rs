@@ -1,8 +1,10 @@
 //! What nodes tell each other: one channel, heard on a connection of its own, told in bundles.
 
 mod ending;
+mod hex;
+mod told;
 
-use std::collections::BTreeSet;
+use std::collections::HashSet;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -61,6 +63,9 @@ pub(crate) fn encode(news: &News) -> String {
             };
             format!("W{to}:{ticket}:{answer}")
         }
+        News::Watched { at, watch } => format!("V{at}:{}", told::encode_watch(watch)),
+        News::Happened(happened) => format!("H{}", told::encode(happened)),
+        News::Untold { from, count } => format!("U{from}:{count}"),
         News::Roster => "N".to_owned(),
         News::Gap => "G".to_owned(),
     }
@@ -97,6 +102,15 @@ fn decode(word: &str) -> Option<News> {
                 _ => EndingAnswer::Refused,
             };
             Some(News::Written { to, ticket, answer })
+        }
+        'V' => {
+            let (at, watch) = rest.split_once(':')?;
+            Some(News::Watched { at: Keeper(at.parse().ok()?), watch: told::decode_watch(watch)? })
+        }
+        'H' => Some(News::Happened(Box::new(told::decode(rest)?))),
+        'U' => {
+            let (from, count) = rest.split_once(':')?;
+            Some(News::Untold { from: Keeper(from.parse().ok()?), count: count.parse().ok()? })
         }
         // A later release may tell what this one does not know.
         _ => None,
@@ -191,9 +205,17 @@ pub(crate) async fn keep_queues(mut news: Listener, queues: Arc<Queues>, chores:
 /// Tells in bundles; what cannot be told is lost.
 pub(crate) async fn keep_telling(pool: Pool, mut told: mpsc::UnboundedReceiver<News>, lanes: Arc<Lanes>) {
     while let Some(first) = told.recv().await {
-        let mut words = BTreeSet::from([encode(&first)]);
+        // In the order in which it was told: what happened to a schedule is a story.
+        let (mut words, mut known) = (Vec::new(), HashSet::new());
+        let mut add = |news: &News| {
+            let word = encode(news);
+            if known.insert(word.clone()) {
+                words.push(word);
+            }
+        };
+        add(&first);
         while let Ok(more) = told.try_recv() {
-            words.insert(encode(&more));
+            add(&more);
         }
         if let Ok(session) = pool.session().await {
             let all = payloads(words);

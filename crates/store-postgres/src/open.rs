@@ -20,10 +20,11 @@ use crate::spots::Spots;
 use crate::{Options, Postgres, days};
 
 /// Each step makes the schema one version newer.
-const MIGRATIONS: [&str; 3] = [
+const MIGRATIONS: [&str; 4] = [
     include_str!("../migrations/0001_initial.sql"),
     include_str!("../migrations/0002_channel.sql"),
     include_str!("../migrations/0003_documents.sql"),
+    include_str!("../migrations/0004_reports.sql"),
 ];
 
 /// Held while the schema is looked at or changed, so that of several nodes that start at once one makes it.

@@ -2,7 +2,7 @@
 
 use futures_util::future::try_join3;
 use jiff::{SignedDuration, Timestamp};
-use punctual_store::{Beat, Epoch, Keeper, Lease, NodeId, NodeSeen, Roster, ShardId, StoreError};
+use punctual_store::{Beat, Bytes, Epoch, Keeper, Lease, NodeId, NodeSeen, Roster, ShardId, StoreError};
 use tokio_postgres::Row;
 
 use crate::fault::Fault;
@@ -97,18 +97,22 @@ pub(crate) async fn beat(session: &Session, beat: &Beat) -> Result<Roster, Fault
         now!(),
         " AS alive FROM punctual.node WHERE node = $1),
         written AS (
-            INSERT INTO punctual.node (node, keeper, started_at, version, expires_at, draining)
+            INSERT INTO punctual.node AS node (node, keeper, started_at, version, expires_at, draining, report)
             VALUES ($1, $2, $3, $4, ",
         now!(),
-        " + $5, false)
+        " + $5, false, $6)
             ON CONFLICT (node) DO UPDATE SET keeper = excluded.keeper, started_at = excluded.started_at,
-                version = excluded.version, expires_at = excluded.expires_at
+                version = excluded.version, expires_at = excluded.expires_at,
+                report = coalesce(excluded.report, node.report)
         )
         SELECT NOT coalesce((SELECT alive FROM before), false)"
     );
-    let started_at = time(beat.started_at);
+    let (started_at, report) = (time(beat.started_at), beat.report.as_deref());
     let row = session
-        .find(sql, &[&&beat.node.0[..], &beat.keeper.0, &started_at, &beat.version, &nanos(beat.ttl)])
+        .find(
+            sql,
+            &[&&beat.node.0[..], &beat.keeper.0, &started_at, &beat.version, &nanos(beat.ttl), &report],
+        )
         .await?;
     let was_over: bool = row.is_some_and(|row| row.get(0));
     if was_over {
@@ -129,6 +133,16 @@ pub(crate) async fn roster(session: &Session) -> Result<Roster, Fault> {
     let (now, nodes, leases) = try_join3(now(session), nodes, leases).await?;
     let (nodes, leases) = (nodes.iter().map(node).collect(), leases.iter().map(lease).collect());
     Ok(Roster { now, was_over: false, nodes, leases })
+}
+
+pub(crate) async fn reports(session: &Session) -> Result<Vec<(Keeper, Bytes)>, Fault> {
+    let sql = concat!(
+        "SELECT keeper, report FROM punctual.node WHERE report IS NOT NULL AND expires_at > ",
+        now!(),
+        " ORDER BY keeper"
+    );
+    let rows = session.query(sql, &[]).await?;
+    Ok(rows.iter().map(|row| (Keeper(row.get(0)), row.get::<_, &[u8]>(1).into())).collect())
 }
 
 fn node(row: &Row) -> NodeSeen {

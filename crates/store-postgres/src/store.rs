@@ -126,6 +126,10 @@ impl Store for Postgres {
         ask!(self.readers, |session| roster::roster(session))
     }
 
+    fn reports(&self) -> Reply<'_, Vec<(Keeper, Bytes)>> {
+        ask!(self.readers, |session| roster::reports(session))
+    }
+
     fn strike(&self, node: NodeId, leaves: bool) -> Reply<'_, ()> {
         transact!(self.beats, |session| roster::strike(session, &node, leaves))
     }

@@ -17,6 +17,7 @@ mod run;
 mod queue;
 mod lease;
 mod roster;
+mod news;
 mod query;
 mod document;
 pub mod record;
@@ -41,9 +42,10 @@ pub use error::{Conflict, StoreError};
 pub use hash::{KeyMap, KeySet};
 pub use key::{Epoch, Keeper, NodeId, QueueKey, RunKey, Sequence, ShardId, TreeKey, shard_of};
 pub use lease::Lease;
+pub use news::{Ending, EndingAnswer, News, Told, Watch};
 pub use query::{Lifespan, Page, Retention, RunFilter, RunQuery, ScheduleQuery};
 pub use queue::{NewQueue, Queue, QueueDepth, QueueSettings, Rate};
-pub use roster::{Beat, Ending, EndingAnswer, Kept, News, NodeSeen, Roster};
+pub use roster::{Beat, Kept, NodeSeen, Roster};
 pub use run::{Claim, Closing, LiveRun, LiveState, NewRun, RunDetails, StoredRun, Taken};
 pub use tree::{StoredTree, TreeRef};
 
@@ -100,6 +102,9 @@ pub trait Store: Send + Sync + 'static {
 
     /// Everybody who is there, for those who only look.
     fn roster(&self) -> Reply<'_, Roster>;
+
+    /// What each node that counts as alive said last about itself, by keeper; those that said nothing are left out.
+    fn reports(&self) -> Reply<'_, Vec<(Keeper, Bytes)>>;
 
     /// Strikes a node off the roster: itself when it leaves, or another one whose time is over (harmless if it is not, unless
     /// `leaves`). What it held is free at once.

@@ -58,6 +58,7 @@ struct Inner {
     secret: Option<[u8; 32]>,
     documents: BTreeMap<Arc<str>, Document>,
     nodes: BTreeMap<NodeId, NodeSeen>,
+    reports: BTreeMap<NodeId, Bytes>,
     listeners: Vec<mpsc::UnboundedSender<News>>,
 }
 
@@ -132,6 +133,10 @@ impl Store for Memory {
 
     fn roster(&self) -> Reply<'_, Roster> {
         self.answer(|inner| Ok(inner.roster()))
+    }
+
+    fn reports(&self) -> Reply<'_, Vec<(Keeper, Bytes)>> {
+        self.answer(|inner| Ok(inner.reports()))
     }
 
     fn strike(&self, node: NodeId, leaves: bool) -> Reply<'_, ()> {

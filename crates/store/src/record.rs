@@ -8,6 +8,7 @@ mod bytes;
 mod completion;
 mod definition;
 mod queue;
+mod report;
 mod run_body;
 mod state;
 
@@ -15,6 +16,7 @@ pub use action::{decode_action, encode_action};
 pub use completion::{decode_completion, decode_failure, encode_completion, encode_failure};
 pub use definition::{decode_schedule, encode_schedule};
 pub use queue::{decode_queue, encode_queue};
+pub use report::{NodeReport, WorkerSeen, decode_report, encode_report};
 pub use run_body::{BodyParts, RunBody, decode_body, encode_body, encode_body_parts};
 pub use state::{TreeState, decode_state, encode_state, verdict_number, verdict_of};
 

@@ -1,12 +1,10 @@
-//! Who is there: the nodes that share a database, and what they tell each other.
+//! Who is there: the nodes that share a database.
 
 use jiff::{SignedDuration, Timestamp};
 
-use punctual_core::StartId;
-
-use crate::key::{Keeper, NodeId, QueueKey, RunKey, ShardId, TreeKey};
+use crate::Bytes;
+use crate::key::{Keeper, NodeId};
 use crate::lease::Lease;
-use crate::run::Closing;
 
 /// A node tells that it is alive.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -21,6 +19,8 @@ pub struct Beat {
     pub version: String,
     /// How long it counts as alive without another word.
     pub ttl: SignedDuration,
+    /// What it has to say about itself; nothing if that is what it said last. The store does not look into it.
+    pub report: Option<Bytes>,
 }
 
 /// Everybody who is there, at one moment.
@@ -63,78 +63,4 @@ pub enum Kept {
     By(Keeper),
     /// Those that none of these looks after.
     ByNoneOf(Vec<Keeper>),
-}
-
-/// What nodes tell each other through the database. It saves waiting; no promise rests on it.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum News {
-    /// Runs became ready in this queue, or room did.
-    Ready(QueueKey),
-    /// Somebody waits for runs of this queue, and wants to hear of some.
-    Wanted {
-        /// Which queue.
-        queue: QueueKey,
-        /// The node at which it waits.
-        at: Keeper,
-    },
-    /// A queue was declared, or its settings changed.
-    Queue(QueueKey),
-    /// A schedule was written by a node that does not own it, and wants to be woken then.
-    Tree {
-        /// Its shard.
-        shard: ShardId,
-        /// Which one.
-        tree: TreeKey,
-        /// When.
-        due_time: Option<Timestamp>,
-    },
-    /// Somebody wants a run to stop, or has ended it while a worker had it.
-    Stop(RunKey),
-    /// A run has ended at a node that does not drive its schedule. Whoever does writes both, and says so.
-    Ending(Box<Ending>),
-    /// What became of such an end.
-    Written {
-        /// Whom it concerns.
-        to: Keeper,
-        /// Which end.
-        ticket: u64,
-        /// What became of it.
-        answer: EndingAnswer,
-    },
-    /// Nodes came, went, or gave shards away.
-    Roster,
-    /// Something may have been missed: look at everything.
-    Gap,
-}
-
-/// The end of a run, told to whoever drives its schedule.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Ending {
-    /// Who tells it, and waits for the answer.
-    pub from: Keeper,
-    /// Its name, among those of the same node.
-    pub ticket: u64,
-    /// The shard of the schedule.
-    pub shard: ShardId,
-    /// The schedule.
-    pub tree: TreeKey,
-    /// Which of its starts.
-    pub start: StartId,
-    /// The run.
-    pub run: RunKey,
-    /// The attempt that ended it; nothing if it may be in any state.
-    pub attempt: Option<u32>,
-    /// How it ended.
-    pub closing: Closing,
-}
-
-/// What became of the end of a run.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum EndingAnswer {
-    /// It is durable, and the schedule has heard of it.
-    Written,
-    /// The run is not as the teller believed.
-    RunMoved,
-    /// Nothing was written: the teller has to see to it.
-    Refused,
 }

@@ -25,6 +25,7 @@ mod serving;
 mod operating;
 mod migrating;
 mod upgrading;
+mod two_servers;
 mod terminal;
 mod packaging;
 

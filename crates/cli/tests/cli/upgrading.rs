@@ -39,6 +39,7 @@ fn downgrade(postgres: &Postgres, database: &str) {
         hex(&fixture("queue"))
     ));
     query("DROP FUNCTION punctual.tell; DROP TABLE punctual.channel, punctual.document");
+    query("ALTER TABLE punctual.node DROP COLUMN report");
     query("UPDATE punctual.meta SET number = 1 WHERE name = 'version'");
 }
 

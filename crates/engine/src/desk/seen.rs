@@ -1,9 +1,10 @@
 //! Which workers were heard of lately, for people who wonder why nothing is taken.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, PoisonError};
 
 use jiff::{SignedDuration, Timestamp};
+use punctual_store::record::WorkerSeen;
 use punctual_store::{QueueKey, RunKey};
 
 use super::Desk;
@@ -47,25 +48,23 @@ impl Desk {
         }
     }
 
-    /// The workers of a queue: those that asked lately, and those that have runs.
-    pub(crate) fn workers_of(&self, queue: QueueKey) -> Vec<Sighting> {
+    /// The workers of all queues, by queue and name: those that asked lately, and those that have runs.
+    pub(crate) fn sightings(&self) -> Vec<WorkerSeen> {
         let now = self.clock.now();
-        let mut workers: HashMap<Arc<str>, Sighting> = HashMap::new();
+        let mut workers: BTreeMap<(QueueKey, Arc<str>), WorkerSeen> = BTreeMap::new();
         let seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
-        for ((of, worker), seen_at) in &seen.0 {
-            if *of == queue && now.duration_since(*seen_at) < REMEMBERED {
-                let sighting = Sighting { worker: worker.clone(), seen_at: *seen_at, running: 0 };
-                workers.insert(worker.clone(), sighting);
+        for ((queue, worker), seen_at) in &seen.0 {
+            if now.duration_since(*seen_at) < REMEMBERED {
+                let (queue, worker, seen_at) = (*queue, worker.clone(), *seen_at);
+                workers.insert((queue, worker.clone()), WorkerSeen { queue, worker, seen_at, running: 0 });
             }
         }
         drop(seen);
-        for lease in self.watches().leases().filter(|lease| lease.queue == queue) {
-            let (worker, seen_at) = (lease.worker.clone(), now);
-            let known = workers.entry(worker.clone()).or_insert(Sighting { worker, seen_at, running: 0 });
-            known.running += 1;
+        for ((queue, worker), running) in self.watches().by_worker() {
+            let (queue, worker, seen_at) = (*queue, worker.clone(), now);
+            let place = workers.entry((queue, worker.clone()));
+            place.or_insert(WorkerSeen { queue, worker, seen_at, running: 0 }).running = *running;
         }
-        let mut workers: Vec<Sighting> = workers.into_values().collect();
-        workers.sort_by(|left, right| left.worker.cmp(&right.worker));
-        workers
+        workers.into_values().collect()
     }
 }

@@ -1,5 +1,7 @@
 //! What is watched about live runs: leases, deadlines, and waits before the next attempt.
 
+use std::collections::HashMap;
+use std::collections::hash_map::Entry;
 use std::sync::Arc;
 
 use jiff::{SignedDuration, Timestamp};
@@ -67,15 +69,32 @@ pub(crate) struct Watches {
     by_run: KeyMap<RunKey, Watch>,
     timers: Timers<RunKey>,
     running: usize,
+    /// How many runs of a queue each worker has, if any.
+    by_worker: HashMap<(QueueKey, Arc<str>), u32>,
 }
 
 impl Watches {
     /// Watches a run, in place of what was watched about it before.
     pub(crate) fn set(&mut self, run: RunKey, watch: Watch) {
         self.timers.set(run, Some(watch.time()));
-        self.running += usize::from(matches!(watch, Watch::Running(_)));
+        if let Watch::Running(lease) = &watch {
+            self.running += 1;
+            *self.by_worker.entry((lease.queue, lease.worker.clone())).or_default() += 1;
+        }
         let before = self.by_run.insert(run, watch);
-        self.running -= usize::from(matches!(before, Some(Watch::Running(_))));
+        self.forget(before);
+    }
+
+    /// This is no longer watched.
+    fn forget(&mut self, before: Option<Watch>) {
+        let Some(Watch::Running(lease)) = before else { return };
+        self.running -= 1;
+        if let Entry::Occupied(mut runs) = self.by_worker.entry((lease.queue, lease.worker)) {
+            *runs.get_mut() -= 1;
+            if *runs.get() == 0 {
+                runs.remove();
+            }
+        }
     }
 
     /// Watches a run of which nothing is known yet.
@@ -99,7 +118,7 @@ impl Watches {
     pub(crate) fn remove(&mut self, run: RunKey) {
         self.timers.set(run, None);
         let before = self.by_run.remove(&run);
-        self.running -= usize::from(matches!(before, Some(Watch::Running(_))));
+        self.forget(before);
     }
 
     /// The lease of one attempt, if it is still the attempt that counts here.
@@ -162,12 +181,9 @@ impl Watches {
         running.into_iter().map(|(_, run)| run).collect()
     }
 
-    /// Every attempt that somebody has.
-    pub(crate) fn leases(&self) -> impl Iterator<Item = &Lease> {
-        self.by_run.values().filter_map(|watch| match watch {
-            Watch::Running(lease) => Some(&**lease),
-            Watch::Queued { .. } | Watch::BackingOff { .. } => None,
-        })
+    /// How many runs of which queue each worker has that has some.
+    pub(crate) fn by_worker(&self) -> &HashMap<(QueueKey, Arc<str>), u32> {
+        &self.by_worker
     }
 
     /// How many runs workers have.

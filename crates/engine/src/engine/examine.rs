@@ -99,7 +99,7 @@ impl Engine {
         for (queue, depth) in self.queue_depths().await? {
             let waits = depth.first_made_at.is_some_and(|since| now.duration_since(since) > patience);
             let paused = queue.made.settings.paused;
-            if waits && (paused || self.workers_of(queue.queue).is_empty()) {
+            if waits && (paused || self.workers_of(queue.queue).await?.is_empty()) {
                 let (namespace, name) = (queue.made.namespace, queue.made.name);
                 stranded.push(StrandedQueue { namespace, name, depth, paused });
             }
@@ -114,12 +114,6 @@ impl Engine {
         let after = self.now();
         let middle = before.checked_add(after.duration_since(before) / 2).unwrap_or(Timestamp::MAX);
         Ok(theirs.duration_since(middle))
-    }
-
-    /// Schedules that are broken, and why.
-    pub fn quarantined(&self) -> Vec<String> {
-        let quarantined = self.inner.outlet.quarantined.lock();
-        quarantined.map(|broken| broken.values().map(ToString::to_string).collect()).unwrap_or_default()
     }
 
     /// The runs that have been in progress for longest, since when, the longest first.

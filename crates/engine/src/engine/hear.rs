@@ -46,6 +46,9 @@ impl Engine {
             }
             News::Ending(ending) => inner.router.hear_of_end(*ending),
             News::Written { to, ticket, answer } => inner.router.hear_of_answer(to, ticket, answer),
+            News::Watched { at, watch } => inner.outlet.watchers.hear_of_watch(at, watch, self.now()),
+            News::Happened(told) => inner.outlet.watchers.hear(*told),
+            News::Untold { from, count } => inner.outlet.watchers.hear_of_untold(from, count),
             News::Roster => {
                 inner.desk.announce_again();
                 inner.roster_bell.notify_one();

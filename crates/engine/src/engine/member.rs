@@ -6,7 +6,8 @@
 use std::collections::BTreeMap;
 use std::time::Instant;
 
-use punctual_store::{Keeper, Lease, Roster, ShardId, StoreError};
+use punctual_store::record::encode_report;
+use punctual_store::{Bytes, Keeper, Lease, Roster, ShardId, StoreError};
 use tokio::sync::oneshot;
 use tokio::task::JoinSet;
 
@@ -35,6 +36,8 @@ pub(super) struct Member {
     pub(super) adoption: Option<tokio::task::JoinHandle<Vec<Keeper>>>,
     /// How often the roster was heard.
     pub(super) rosters: u64,
+    /// What this node said last about itself, if the others still have it.
+    said: Option<Bytes>,
 }
 
 /// Says when a shard is driven, or why it is not.
@@ -52,6 +55,7 @@ impl Member {
             drivers: JoinSet::new(),
             adoption: None,
             rosters: 0,
+            said: None,
         }
     }
 
@@ -139,8 +143,12 @@ impl Member {
 
     async fn beat(&mut self) -> Result<Roster, StoreError> {
         let inner = &self.engine.inner;
-        let asked_at = Instant::now();
-        let roster = inner.store.beat(inner.node.beat(&inner.config)).await?;
+        let (asked_at, said) = (Instant::now(), self.said.take());
+        let report = encode_report(&self.engine.own_report());
+        let news = Some(report.clone()).filter(|report| said.as_ref() != Some(report));
+        let roster = inner.store.beat(inner.node.beat(&inner.config, news)).await?;
+        // Who was struck off has lost what it said before; it says it again.
+        self.said = Some(report).filter(|_| !roster.was_over || said.is_none());
         if let Some(clock) = &inner.database_clock {
             clock.heard(roster.now, asked_at, Instant::now());
         }
@@ -162,9 +170,13 @@ impl Member {
         let renewed = inner.store.renew_all(leases, inner.config.shard_lease).await?;
         for (shard, renewed) in shards.into_iter().zip(renewed) {
             if self.membership.renewed(shard, &renewed) {
+                tracing::warn!(%shard, "the shard was taken by another node");
                 self.stop_driving(shard);
-            } else if let Err(error) = renewed {
-                tracing::warn!(%shard, %error, "a lease could not be renewed");
+            }
+            match renewed {
+                // Given up a moment ago, or lost: either was told.
+                Ok(_) | Err(StoreError::Fenced { .. }) => {}
+                Err(error) => tracing::warn!(%shard, %error, "a lease could not be renewed"),
             }
         }
         Ok(())

@@ -9,7 +9,6 @@ use punctual_store::{NewQueue, Queue, QueueDepth, QueueKey, QueueSettings, Rate}
 use tokio::sync::Notify;
 
 use super::Engine;
-use crate::desk::Sighting;
 use crate::driver::declared;
 use crate::error::EngineError;
 
@@ -117,11 +116,6 @@ impl Engine {
         let queue = self.find_queue(namespace, name).await?;
         let depth = self.inner.store.queue_depth(queue.queue).await?;
         Ok((queue, depth))
-    }
-
-    /// The workers that asked for runs of a queue lately, or have some.
-    pub fn workers_of(&self, queue: QueueKey) -> Vec<Sighting> {
-        self.inner.desk.workers_of(queue)
     }
 
     /// A declared queue, or the error that says that there is none.

@@ -6,6 +6,7 @@ use punctual_store::{Page, RunKey, ScheduleQuery, StoredTree, TreeKey, TreeRef};
 use jiff::{SignedDuration, Timestamp};
 
 use super::Engine;
+use super::reports::Reports;
 use crate::error::EngineError;
 use crate::shard::open_tree;
 
@@ -37,14 +38,14 @@ pub struct WhyAnswer {
 impl Engine {
     /// Describes a schedule, as it is stored.
     pub async fn describe(&self, key: &ScheduleKey) -> Result<Described, EngineError> {
-        let stored = self.load(key).await?;
-        self.describe_stored(&stored)
+        let (stored, reports) = (self.load(key).await?, self.reports().await?);
+        self.describe_stored(&stored, &reports)
     }
 
     /// Schedules, by ascending id. One that is broken is named with what is wrong, and hides no other.
     pub async fn list(&self, query: ScheduleQuery) -> Result<Page<Listed>, EngineError> {
-        let page = self.inner.store.schedules(query).await?;
-        let listed = |stored: &StoredTree| (stored.key.clone(), self.describe_stored(stored));
+        let (page, reports) = (self.inner.store.schedules(query).await?, self.reports().await?);
+        let listed = |stored: &StoredTree| (stored.key.clone(), self.describe_stored(stored, &reports));
         Ok(Page { items: page.items.iter().map(listed).collect(), next: page.next })
     }
 
@@ -107,11 +108,16 @@ impl Engine {
         found.into_iter().next().flatten().ok_or_else(not_found)
     }
 
-    fn describe_stored(&self, stored: &StoredTree) -> Result<Described, EngineError> {
+    fn describe_stored(&self, stored: &StoredTree, reports: &Reports) -> Result<Described, EngineError> {
         let (tree, runs) = open_tree(stored).map_err(EngineError::Quarantined)?;
         let description = tree.describe(&self.inner.config.limits);
-        let quarantined = self.inner.outlet.quarantined.lock().ok();
-        let quarantined = quarantined.and_then(|reasons| reasons.get(&stored.tree).map(ToString::to_string));
+        let here = self.inner.outlet.quarantined.lock().ok();
+        let here = here.and_then(|reasons| reasons.get(&stored.tree).cloned());
+        let elsewhere = || {
+            let mut broken = reports.iter().flat_map(|report| &report.broken);
+            broken.find(|(tree, _)| *tree == stored.tree).map(|(_, reason)| reason.clone())
+        };
+        let quarantined = here.or_else(elsewhere).map(|reason| reason.to_string());
         Ok(Described { tree: stored.tree, description, runs, quarantined })
     }
 }

@@ -102,6 +102,7 @@ impl Store for Line {
         release(lease: Lease) -> ();
         beat(beat: Beat) -> Roster;
         roster() -> Roster;
+        reports() -> Vec<(Keeper, Bytes)>;
         strike(node: NodeId, leaves: bool) -> ();
         drain(node: NodeId, draining: bool) -> bool;
         keep(runs: Vec<RunKey>, keeper: Keeper) -> ();

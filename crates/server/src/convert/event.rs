@@ -76,6 +76,18 @@ pub(crate) fn lagged(missed: u64, now: jiff::Timestamp) -> v1::WatchEvent {
     let text = format!(
         "this watcher was too slow: {missed} events of this server were passed over, maybe of other schedules"
     );
+    passed_over(missed, text, now)
+}
+
+/// Another server had more to tell than servers tell each other.
+pub(crate) fn untold(count: u64, now: jiff::Timestamp) -> v1::WatchEvent {
+    let text = format!(
+        "too much happens at another server to be told here: {count} events were passed over, maybe of other schedules"
+    );
+    passed_over(count, text, now)
+}
+
+fn passed_over(missed: u64, text: String, now: jiff::Timestamp) -> v1::WatchEvent {
     v1::WatchEvent {
         time: Some(to_wire(now)),
         kind: v1::event_kind::Word::Lagged.into(),

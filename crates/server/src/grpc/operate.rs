@@ -53,8 +53,10 @@ pub(crate) async fn stats(app: &App, _asked: v1::StatsRequest) -> Result<v1::Sta
     let mut depths = app.engine.queue_depths().await?;
     depths.sort_by_key(|(_, depth)| std::cmp::Reverse(depth.ready + depth.running + depth.backing_off));
     depths.truncate(QUEUES_MAX);
-    let queues =
-        depths.iter().map(|(queue, depth)| description(queue, *depth, app.engine.workers_of(queue.queue)));
+    let mut queues = Vec::with_capacity(depths.len());
+    for (queue, depth) in &depths {
+        queues.push(description(queue, *depth, app.engine.workers_of(queue.queue).await?));
+    }
     let longest = app.engine.longest_runs(LONGEST_MAX);
     let longest = app.engine.runs_by_key(longest).await?;
     Ok(v1::StatsResponse {
@@ -66,8 +68,8 @@ pub(crate) async fn stats(app: &App, _asked: v1::StatsRequest) -> Result<v1::Sta
         lateness,
         running_count: metrics.running.get(),
         timer_count: metrics.timers.get(),
-        quarantined_count: metrics.quarantined.get(),
-        queues: queues.collect(),
+        quarantined_count: app.engine.quarantined().await?.len() as u64,
+        queues,
         longest: longest.iter().map(listed).collect(),
         call_count: app.calls.count.load(Ordering::Relaxed),
     })
@@ -75,7 +77,7 @@ pub(crate) async fn stats(app: &App, _asked: v1::StatsRequest) -> Result<v1::Sta
 
 pub(crate) async fn examine(app: &App, _asked: v1::ExamineRequest) -> Result<v1::ExamineResponse, Fault> {
     let mut findings =
-        vec![timers(app).await?, clock(app).await?, quarantine(app), queues(app).await?, dead(app)];
+        vec![timers(app).await?, clock(app).await?, quarantine(app).await?, queues(app).await?, dead(app)];
     if let Some(file) = &app.file {
         findings.extend(crate::examine::file(&file.store).await);
     }
@@ -114,9 +116,9 @@ async fn clock(app: &App) -> Result<v1::Finding, Fault> {
     })
 }
 
-fn quarantine(app: &App) -> v1::Finding {
-    let broken = app.engine.quarantined();
-    match broken.first() {
+async fn quarantine(app: &App) -> Result<v1::Finding, Fault> {
+    let broken = app.engine.quarantined().await?;
+    Ok(match broken.values().next() {
         None => finding("quarantine", Word::Fine, "no schedule is broken".into(), ""),
         Some(first) => finding(
             "quarantine",
@@ -124,7 +126,7 @@ fn quarantine(app: &App) -> v1::Finding {
             format!("{} schedules are broken and do nothing; one of them: {first}", broken.len()),
             "the log names them; restart after an upgrade that mends them, or delete and create them anew",
         ),
-    }
+    })
 }
 
 async fn queues(app: &App) -> Result<v1::Finding, Fault> {

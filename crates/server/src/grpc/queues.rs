@@ -114,6 +114,6 @@ pub(super) fn addressed(error: EngineError) -> Fault {
 
 pub(super) async fn look(app: &App, namespace: &str, queue: &str) -> Result<v1::QueueDescription, Fault> {
     let (queue, depth) = app.engine.describe_queue(namespace, queue).await.map_err(addressed)?;
-    let workers = app.engine.workers_of(queue.queue);
+    let workers = app.engine.workers_of(queue.queue).await?;
     Ok(description(&queue, depth, workers))
 }

@@ -56,6 +56,8 @@ impl World {
                 self.ring(who.node);
             }
             News::Ready(_) | News::Wanted { .. } | News::Queue(_) | News::Stop(_) | News::Gap => {}
+            // For people who look: nothing rests on it.
+            News::Watched { .. } | News::Happened(_) | News::Untold { .. } => {}
         }
     }
 

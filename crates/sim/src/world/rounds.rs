@@ -55,7 +55,7 @@ impl World {
         };
         member.in_round = true;
         let (node, keeper, version) = (member.id.clone(), member.keeper, String::new());
-        let beat = Beat { node, keeper, started_at: self.now, version, ttl };
+        let beat = Beat { node, keeper, started_at: self.now, version, ttl, report: None };
         let heard = match self.call(who.node) {
             Call::Answered => Heard::Roster(at_once(self.store.beat(beat))),
             Call::Unheard => {

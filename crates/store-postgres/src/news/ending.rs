@@ -1,8 +1,9 @@
 //! The end of a run as a word: numbers, and the payload in hexadecimal digits.
 
 use punctual_core::StartId;
-use punctual_store::{Bytes, Closing, Ending, Keeper, RunKey, ShardId, TreeKey, number};
+use punctual_store::{Closing, Ending, Keeper, RunKey, ShardId, TreeKey, number};
 
+use super::hex;
 use crate::value::{at, time};
 
 pub(super) fn encode(ending: &Ending) -> String {
@@ -13,13 +14,8 @@ pub(super) fn encode(ending: &Ending) -> String {
     let mut word =
         format!("{from}:{ticket}:{shard}:{tree}:{nominal}:{request}:{run}:{attempt}:{outcome}:{closed_at}:");
     if let Some(payload) = &closing.payload {
-        word.reserve(2 * payload.len() + 1);
         word.push('x');
-        for byte in payload.iter() {
-            for digit in [byte >> 4, byte & 15] {
-                word.push(char::from_digit(digit.into(), 16).unwrap_or('0'));
-            }
-        }
+        hex::push(&mut word, payload);
     }
     word
 }
@@ -42,24 +38,17 @@ pub(super) fn decode(word: &str) -> Option<Ending> {
             outcome: number::outcome(next()?.parse().ok()?)?,
             closed_at: at(next()?.parse().ok()?),
             payload: match next()?.strip_prefix('x') {
-                Some(digits) => Some(payload(digits)?),
+                Some(digits) => Some(hex::read(digits)?.into()),
                 None => None,
             },
         },
     })
 }
 
-fn payload(digits: &str) -> Option<Bytes> {
-    let value = |digit: u8| char::from(digit).to_digit(16);
-    let (pairs, rest) = digits.as_bytes().as_chunks::<2>();
-    let bytes: Option<Vec<u8>> =
-        pairs.iter().map(|[high, low]| Some((value(*high)? << 4 | value(*low)?) as u8)).collect();
-    bytes.filter(|_| rest.is_empty()).map(Bytes::from)
-}
-
 #[cfg(test)]
 mod tests {
     use punctual_core::{Origin, Outcome, RequestKey};
+    use punctual_store::Bytes;
 
     use super::*;
 

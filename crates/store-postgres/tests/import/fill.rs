@@ -267,6 +267,7 @@ pub async fn beat(store: &dyn Store) {
         started_at: at(0),
         version: "1".into(),
         ttl: SignedDuration::from_mins(10),
+        report: None,
     };
     store.beat(beat).await.expect("the store answers");
 }

@@ -2,11 +2,13 @@
 
 use jiff::{SignedDuration, Timestamp};
 
+use punctual_core::{Note, ScheduleKey};
+
 use super::Subject;
 use super::support::{Bed, at, bytes, new_queue, new_tree, next};
 use crate::{
     Batch, Beat, Claim, Epoch, Keeper, Kept, Listener, LiveRun, News, NodeId, QueueSettings, Roster,
-    RunWrite, ShardId, TreeKey, TreeWrite, Unit,
+    RunWrite, ShardId, Told, TreeKey, TreeWrite, Unit, Watch,
 };
 
 pub(super) async fn exercise(subject: &impl Subject) {
@@ -16,6 +18,7 @@ pub(super) async fn exercise(subject: &impl Subject) {
     nodes_come_and_go(subject).await;
     who_is_silent_is_over(subject).await;
     a_node_is_drained(subject).await;
+    what_nodes_say_about_themselves_is_heard(subject).await;
     what_a_node_held_is_free_when_it_is_struck_off(subject).await;
     runs_are_looked_after(subject).await;
     news_arrive(subject).await;
@@ -32,8 +35,16 @@ fn named(node: &str) -> NodeId {
 
 async fn beat(bed: &Bed, node: &str, keeper: i64, ttl: SignedDuration) -> Roster {
     let (node, keeper) = (named(node), Keeper(keeper));
-    let beat = Beat { node, keeper, started_at: at(keeper.0), version: "1.2.3".to_owned(), ttl };
+    let beat =
+        Beat { node, keeper, started_at: at(keeper.0), version: "1.2.3".to_owned(), ttl, report: None };
     bed.store.beat(beat).await.expect("the store answers")
+}
+
+/// A beat of a node that has something to say about itself.
+async fn say(bed: &Bed, node: &str, keeper: i64, ttl: SignedDuration, report: &str) {
+    let (node, keeper, report) = (named(node), Keeper(keeper), Some(bytes(report)));
+    let beat = Beat { node, keeper, started_at: at(keeper.0), version: "1.2.3".to_owned(), ttl, report };
+    bed.store.beat(beat).await.expect("the store answers");
 }
 
 fn keepers(roster: &Roster) -> Vec<i64> {
@@ -87,6 +98,29 @@ async fn a_node_is_drained(subject: &impl Subject) {
     assert!(beat(&bed, "one", 1, HOUR).await.nodes[0].draining, "a beat does not undo it");
     assert_eq!(bed.store.drain(named("one"), false).await, Ok(true));
     assert!(!beat(&bed, "one", 1, HOUR).await.nodes[0].draining);
+}
+
+async fn what_nodes_say_about_themselves_is_heard(subject: &impl Subject) {
+    let bed = Bed::new(subject).await;
+    let reports = async || bed.store.reports().await.expect("the store answers");
+    beat(&bed, "silent", 1, HOUR).await;
+    say(&bed, "two", 2, HOUR, "one worker").await;
+    say(&bed, "three", 3, MOMENT, "").await;
+    assert_eq!(reports().await, [(Keeper(2), bytes("one worker")), (Keeper(3), bytes(""))]);
+
+    beat(&bed, "two", 2, HOUR).await;
+    assert_eq!(
+        reports().await[0],
+        (Keeper(2), bytes("one worker")),
+        "a beat without a word leaves it as it was"
+    );
+    say(&bed, "two", 2, HOUR, "two workers").await;
+    subject.advance(LONGER).await;
+    assert_eq!(reports().await, [(Keeper(2), bytes("two workers"))], "who is over says nothing");
+
+    bed.store.strike(named("two"), true).await.expect("the store answers");
+    beat(&bed, "two", 2, HOUR).await;
+    assert_eq!(reports().await, [], "who comes back has to say it again");
 }
 
 async fn what_a_node_held_is_free_when_it_is_struck_off(subject: &impl Subject) {
@@ -186,6 +220,17 @@ async fn news_arrive(subject: &impl Subject) {
     heard(&mut news, News::Stop(crate::RunKey(5))).await;
     store.tell(News::Roster);
     heard(&mut news, News::Roster).await;
+    let watch = Watch { namespace: "default".into(), schedule: None };
+    store.tell(News::Watched { at: Keeper(3), watch: watch.clone() });
+    heard(&mut news, News::Watched { at: Keeper(3), watch }).await;
+    let told =
+        |note| Told { from: Keeper(3), key: ScheduleKey::new("default", "one"), at: at(1), note, run: None };
+    let happened =
+        [Note::Resumed, Note::Created, Note::Updated].map(|note| News::Happened(Box::new(told(note))));
+    happened.iter().cloned().for_each(|news| store.tell(news));
+    for happened in happened {
+        heard(&mut news, happened).await;
+    }
 
     let declared = store.create_queue(new_queue("default", "new")).await.expect("declared").queue;
     heard(&mut news, News::Queue(declared)).await;

@@ -1,14 +1,17 @@
 //! Who is there, and what they tell each other.
 
 use super::Inner;
-use crate::{Beat, News, NodeId, NodeSeen, Roster};
+use crate::{Beat, Bytes, Keeper, News, NodeId, NodeSeen, Roster};
 
 impl Inner {
     pub(super) fn beat(&mut self, beat: Beat) -> Roster {
         let before = self.nodes.get(&beat.node).filter(|seen| seen.expires_at > self.now);
         let (was_over, draining) =
             (before.is_none(), self.nodes.get(&beat.node).is_some_and(|seen| seen.draining));
-        let Beat { node, keeper, started_at, version, ttl } = beat;
+        let Beat { node, keeper, started_at, version, ttl, report } = beat;
+        if let Some(report) = report {
+            self.reports.insert(node.clone(), report);
+        }
         let expires_at = self.now + ttl;
         self.nodes.insert(node.clone(), NodeSeen { node, keeper, started_at, version, expires_at, draining });
         if was_over {
@@ -24,11 +27,20 @@ impl Inner {
         Roster { now: self.now, was_over: false, nodes, leases }
     }
 
+    pub(super) fn reports(&self) -> Vec<(Keeper, Bytes)> {
+        let alive = self.nodes.values().filter(|seen| seen.expires_at > self.now);
+        let mut reports: Vec<_> =
+            alive.filter_map(|seen| Some((seen.keeper, self.reports.get(&seen.node)?.clone()))).collect();
+        reports.sort_by_key(|(keeper, _)| *keeper);
+        reports
+    }
+
     pub(super) fn strike(&mut self, node: &NodeId, leaves: bool) {
         if !leaves && self.nodes.get(node).is_some_and(|seen| seen.expires_at > self.now) {
             return;
         }
         self.nodes.remove(node);
+        self.reports.remove(node);
         for (_, held) in self.leases.values_mut() {
             if held.as_ref().is_some_and(|lease| lease.node == *node) {
                 *held = None;

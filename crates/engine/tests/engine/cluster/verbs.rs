@@ -86,7 +86,7 @@ async fn a_queue_declared_elsewhere_is_known_where_its_schedules_are_driven() {
     let claimed = guest.claim("default", "fresh", "w", 1, WAIT, None).await.unwrap();
 
     assert_eq!(claimed.len(), 1);
-    assert!(owner.quarantined().is_empty());
+    assert!(owner.quarantined().await.unwrap().is_empty());
     owner.stop(WAIT).await;
     guest.stop(WAIT).await;
 }

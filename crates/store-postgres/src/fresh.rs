@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
 
-/// Blocks that are remembered; runs with keys of older ones are looked for before they are written.
+/// Blocks that are remembered, some seconds' worth under load; runs with keys of older ones are looked for before they are written.
 const BLOCKS_MAX: usize = 256;
 
 /// Keys of this process.

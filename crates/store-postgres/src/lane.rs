@@ -6,7 +6,7 @@
 use std::collections::{HashSet, VecDeque};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use punctual_store::{Batch, Claim, Keeper, StoreError, Taken, Unit};
+use punctual_store::{Batch, Claim, Keeper, RunWrite, StoreError, Taken, Unit};
 use tokio::sync::{Notify, oneshot};
 use tokio::time::Instant;
 
@@ -212,12 +212,18 @@ async fn write(
             Errand::Claim { claim, waiter } => plain.push((claim, waiter)),
         }
     }
-    let mut deferred = not_plain(&batches, queues, fresh);
-    let outcome = write_fast(session, (queues, spots), &mut batches, &mut plain, &mut deferred).await;
-    if let Err(fault) = outcome {
-        queues.floors.forget_all();
-        return give_up(&fault, &mut batches, plain.into_iter().chain(limited).collect());
-    }
+    let outcome = async {
+        let mut deferred = not_plain(session, &batches, queues, fresh).await?;
+        write_fast(session, (queues, spots), &mut batches, &mut plain, &mut deferred).await?;
+        Ok(deferred)
+    };
+    let deferred = match outcome.await {
+        Ok(deferred) => deferred,
+        Err(fault) => {
+            queues.floors.forget_all();
+            return give_up(&fault, &mut batches, plain.into_iter().chain(limited).collect());
+        }
+    };
     // Whoever turned out to ask for a queue with limits waits with those.
     limited.extend(plain);
     batches.iter_mut().for_each(Pending::answer);
@@ -253,20 +259,47 @@ fn give_up(fault: &Fault, batches: &mut [Pending], claims: Vec<(Claim, Waiter<Ta
 type Place = (usize, usize);
 
 /// Units that have to be looked at before they are written, or that touch what others do.
-fn not_plain(batches: &[Pending], queues: &Queues, fresh: &Fresh) -> HashSet<Place> {
+async fn not_plain(
+    session: &Session,
+    batches: &[Pending],
+    queues: &Queues,
+    fresh: &Fresh,
+) -> Result<HashSet<Place>, Fault> {
     let units = batches.iter().map(|pending| pending.units.len()).sum();
     let (mut touched, mut deferred) = (fast::Touched::by(units), HashSet::new());
+    let mut doubtful = Vec::new();
     for (batch, pending) in batches.iter().enumerate() {
         let ordered = fast::is_ordered(&pending.units);
         for (place, unit) in pending.units.iter().enumerate() {
             // All are asked: what is deferred is touched too, so that nobody overtakes it.
             let (alone, new) = (touched.add(unit), fast::is_fresh(unit, fresh));
-            if ordered || !alone || !new || !fast::is_plain(unit, queues) {
+            if ordered || !alone || !fast::is_plain(unit, queues) {
                 deferred.insert((batch, place));
+            } else if !new {
+                doubtful.push((batch, place));
             }
         }
     }
-    deferred
+    // Keys that nobody remembers to be new are looked for together: who is behind has many, and one after another it would
+    // fall behind for ever. Among the live ones they are met when they are written.
+    let keys: Vec<i64> = doubtful.iter().flat_map(|place| made(batches, *place)).collect();
+    if !keys.is_empty() {
+        let sql = "SELECT run FROM punctual.run_closed WHERE run = ANY($1)";
+        let closed = session.query(sql, &[&keys]).await?;
+        let closed: HashSet<i64> = closed.iter().map(|row| row.get(0)).collect();
+        deferred.extend(
+            doubtful.into_iter().filter(|place| made(batches, *place).any(|run| closed.contains(&run))),
+        );
+    }
+    Ok(deferred)
+}
+
+/// The runs that a unit makes.
+fn made(batches: &[Pending], (batch, place): Place) -> impl Iterator<Item = i64> {
+    batches[batch].units[place].runs.iter().filter_map(|write| match write {
+        RunWrite::Insert(made) => Some(made.run.0),
+        _ => None,
+    })
 }
 
 /// Writes what meets nobody, and claims. What is left for later is in `deferred`; claims that were answered are taken out.

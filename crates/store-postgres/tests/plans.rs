@@ -5,8 +5,8 @@ use std::time::{Duration, Instant};
 use jiff::{SignedDuration, Timestamp};
 use punctual_core::{Outcome, ScheduleKey};
 use punctual_store::{
-    Batch, Claim, Closing, Epoch, Expected, Keeper, LiveRun, NewQueue, NodeId, QueueKey, QueueSettings,
-    RunWrite, Sequence, ShardId, Store, StoreError, TreeKey, TreeRef, TreeWrite, Unit,
+    Batch, Claim, Closing, Epoch, Expected, Keeper, LiveRun, NewQueue, NewRun, NodeId, QueueKey,
+    QueueSettings, RunKey, RunWrite, Sequence, ShardId, Store, StoreError, TreeKey, TreeRef, TreeWrite, Unit,
 };
 use punctual_store_postgres::{Options, Postgres};
 use punctual_testkit::Postgres as Server;
@@ -261,6 +261,66 @@ async fn a_snapshot_held_open_does_not_make_claims_walk_through_what_was_claimed
     query("VACUUM punctual.run_live");
     front(1_000_003);
     claim_until(&store, queue, 1_000_003).await;
+}
+
+/// A run that is to be made.
+fn new_run(run: i64, queue: QueueKey) -> NewRun {
+    NewRun {
+        run: RunKey(run),
+        queue,
+        origin: None,
+        due_time: Timestamp::UNIX_EPOCH,
+        created_at: Timestamp::UNIX_EPOCH,
+        not_before: None,
+        priority: 0,
+        key: "".into(),
+        dedup: None,
+        body: b"body"[..].into(),
+    }
+}
+
+/// Who was behind for longer than it remembers its keys wrote one run after another from then on, and fell behind for ever.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn runs_are_written_together_though_nobody_remembers_that_their_keys_are_new() {
+    const RUNS: i64 = 2_000;
+    let server = Server::start_careless().expect("PostgreSQL starts");
+    let (store, queue) = open(&server, "behind").await;
+    let make = |runs: std::ops::RangeInclusive<i64>| {
+        let unit = |run| Unit { runs: vec![RunWrite::Insert(new_run(run, queue))], ..Unit::default() };
+        store.commit(Batch::of(runs.map(unit).collect()))
+    };
+
+    // Nobody drew these keys.
+    let made = make(1_000_001..=1_000_000 + RUNS).await.expect("the store answers");
+    assert!(made.iter().all(Result::is_ok));
+
+    let begun = Instant::now();
+    let looks = loop {
+        let sql = "SELECT (SELECT n_tup_ins FROM pg_stat_user_tables WHERE relname = 'run_live'),
+                seq_scan + idx_scan FROM pg_stat_user_tables WHERE relname = 'queue'";
+        let answer = server.query("behind", sql).expect("statistics");
+        let numbers: Vec<i64> = answer.trim().split('|').filter_map(|number| number.parse().ok()).collect();
+        if let [made, looks] = numbers[..]
+            && made >= RUNS
+        {
+            break looks;
+        }
+        // They are told once a second, by who has something to do.
+        assert!(begun.elapsed() < Duration::from_secs(20), "no statistics: {answer}");
+        assert!(claim(&store, queue, 0).await.is_empty());
+        tokio::time::sleep(Duration::from_millis(100)).await;
+    };
+    assert!(looks < RUNS / 2, "the queue was looked at {looks} times for {RUNS} runs");
+
+    // Those that are there, live or closed, are refused as ever, and nobody else with them.
+    let taken = claim(&store, queue, 1).await;
+    let (run, attempt) = (taken[0].made.run, Some(1));
+    let closing = Closing { outcome: Outcome::Succeeded, closed_at: Timestamp::now(), payload: None };
+    let close = Unit { runs: vec![RunWrite::Close { run, attempt, closing }], ..Unit::default() };
+    assert_eq!(store.commit(Batch::of(vec![close])).await, Ok(vec![Ok(())]));
+    let again = make(run.0..=run.0 + RUNS + 1).await.expect("the store answers");
+    let refused = again.iter().filter(|answer| matches!(answer, Err(StoreError::Conflict(_)))).count();
+    assert_eq!((refused as i64, again.len() as i64), (RUNS, RUNS + 2));
 }
 
 /// Somebody who holds a snapshot open until it is dropped.

@@ -188,11 +188,19 @@ async fn a_queue_that_is_declared_later_is_an_empty_one_before() {
     bench.bed.stop().await;
 }
 
+/// An answer that is on its way when its worker goes away is lost, and nobody can know it; a claim that is being written is not.
+const SILENT_MAX: u32 = 15;
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_run_whose_worker_went_away_while_it_was_handed_out_goes_to_another() {
     let mut bench = Bench::new().await;
-    bench.schedule("s", r#""retry": { "attempts_max": 1 }"#).await;
-    let mut spent = 0;
+    bench
+        .schedule(
+            "s",
+            r#""retry": { "attempts_max": 2, "backoff_first": "0.001s" }, "timeouts": { "heartbeat": "2s" }"#,
+        )
+        .await;
+    let mut silent = 0;
     for round in 0..60_u64 {
         let mut other = connect(&bench.bed).await;
         let polling =
@@ -201,18 +209,17 @@ async fn a_run_whose_worker_went_away_while_it_was_handed_out_goes_to_another() 
         // Aborted at another moment each time, so that some die while their claim is being written.
         tokio::time::sleep(Duration::from_micros(round * 50)).await;
         polling.abort();
-        let heard = polling.await.ok().map(|answer| answer.unwrap().into_inner());
+        let (heard, begun) = (polling.await.ok().map(|answer| answer.unwrap().into_inner()), Instant::now());
         let task = match heard.filter(|task| !task.task_token.is_empty()) {
             Some(task) => task,
-            // Without its end the silence of a worker that never heard of it would last an hour.
             None => tokio::time::timeout(Duration::from_secs(25), bench.poll()).await.unwrap(),
         };
-        spent += u32::from(task.attempt > 1);
+        silent += u32::from(begun.elapsed() > Duration::from_secs(1));
         bench.complete(&task, None).await.unwrap();
         assert_eq!(bench.run(&task).await.outcome(), v1::outcome::Word::Succeeded);
     }
-    // How many were given back depends on the machine; that none was lost does not.
-    assert!(spent <= 60);
+    eprintln!("{silent} silent");
+    assert!(silent <= SILENT_MAX, "{silent} runs were given back only because their worker was silent");
     bench.bed.stop().await;
 }
 

@@ -209,7 +209,8 @@ pub(crate) async fn keep_telling(pool: Pool, mut told: mpsc::UnboundedReceiver<N
         let (mut words, mut known) = (Vec::new(), HashSet::new());
         let mut add = |news: &News| {
             let word = encode(news);
-            if known.insert(word.clone()) {
+            // One that is too long would take all others with it.
+            if word.len() < BYTES_MAX && known.insert(word.clone()) {
                 words.push(word);
             }
         };

@@ -80,7 +80,11 @@ impl Engine {
 
     /// Tells the other nodes that somebody watches here. It holds for ten seconds, so it is to be said again before.
     pub fn tell_watched(&self, watch: Watch) {
-        let at = self.inner.node.keeper;
-        self.tell(punctual_store::News::Watched { at, watch });
+        let (at, longest) = (self.inner.node.keeper, self.inner.config.limits.id_bytes_max);
+        let is_long = |name: &Arc<str>| name.len() > longest;
+        // No schedule has such a name, and whoever asks for it could fill what nodes tell each other.
+        if !is_long(&watch.namespace) && !watch.schedule.as_ref().is_some_and(is_long) {
+            self.tell(punctual_store::News::Watched { at, watch });
+        }
     }
 }

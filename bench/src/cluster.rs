@@ -5,6 +5,7 @@ pub mod database;
 mod dbos;
 mod failover;
 mod herd;
+mod host;
 mod idle;
 mod snapshot;
 mod steady;

@@ -14,19 +14,37 @@ use tokio_postgres::Client;
 
 use super::ceiling::{self, Shape, Windows};
 use super::database::{checkpoint, connect, create as create_database, nodes, transactions};
+use super::host::Cores;
 use crate::embedded::node::{Worker, allow_all, create, every, schedule};
 
 /// Seconds between two starts of one schedule.
 const PERIOD: i64 = 10;
 
-/// Schedules that are created in a second, at least: none starts before all are there.
-const CREATES: usize = 20_000;
+/// How many schedules are created in a second: none starts before all are there. What was seen last, less a fifth.
+struct Pace(f64);
 
-/// How long everything goes on before anything is measured: the first start of each schedule is not counted.
-const BEFORE: Duration = Duration::from_secs(2 * PERIOD as u64);
+impl Pace {
+    /// What any machine does.
+    const FIRST: Pace = Pace(10_000.0);
+
+    fn time_for(&self, schedules: usize) -> Duration {
+        Duration::from_secs_f64(schedules as f64 / self.0)
+    }
+
+    fn learn(&mut self, schedules: usize, took: Duration) {
+        self.0 = 0.8 * schedules as f64 / took.as_secs_f64();
+    }
+}
+
+/// How long everything goes on before anything is measured: the first start of each schedule is not counted. Schedules are read
+/// before it, and PostgreSQL tells what a connection did last only when that has been idle for ten seconds.
+const BEFORE: Duration = Duration::from_secs(2 * PERIOD as u64 + 5);
 
 /// How lateness at half of the most is measured. Where no run ends, states grow all the while: these are soon over.
-const WINDOWS: Windows = Windows { count: 5, length: Duration::from_secs(4) };
+const WINDOWS: Windows = Windows { count: 10, length: Duration::from_secs(2) };
+
+/// Others take no more of the cores than this in a window that is left alone.
+const STOLEN_MAX: f64 = 0.01;
 
 /// What is measured.
 #[derive(Clone, Copy)]
@@ -48,12 +66,15 @@ struct Seen {
     lateness: [f64; 3],
     /// Transactions for each start.
     transactions: f64,
+    /// The share of the cores that the machine's host gave to others.
+    stolen: f64,
 }
 
 /// One load, second by second, for who profiles; then bare statements at the same load.
 pub async fn probe(url: &str, nodes: usize, load: usize, with_worker: bool) -> Result<()> {
     let windows = once(20);
-    let (seen, shape) = run(url, Plan { nodes, load, with_worker, windows, tells: true }).await?;
+    let (plan, mut pace) = (Plan { nodes, load, with_worker, windows, tells: true }, Pace::FIRST);
+    let (seen, shape) = run(url, plan, &mut pace).await?;
     for seen in seen {
         println!(
             "{nodes} nodes, offered {load}/s: {:.0} started/s, {:.0} completed/s, {:.3} transactions a start, lateness p50 {:.1} ms, p99 {:.1} ms, p99.9 {:.1} ms",
@@ -71,6 +92,7 @@ pub async fn probe(url: &str, nodes: usize, load: usize, with_worker: bool) -> R
 
 /// Finds the highest load that is kept up with, then what bare statements do with the same rows, then lateness below it.
 pub async fn measure(url: &str) -> Result<()> {
+    let mut pace = Pace::FIRST;
     // Those that write most come last: what the disk still has to do afterwards would be in the way of others.
     for (nodes, with_worker) in [(1, true), (3, true), (1, false), (3, false)] {
         let label = if with_worker { "with a worker on each" } else { "without a worker" };
@@ -78,14 +100,19 @@ pub async fn measure(url: &str) -> Result<()> {
         let (mut best, mut best_shape, mut kept_up) = (0.0f64, Shape::FRESH, 0);
         for load in [5_000, 10_000, 15_000, 20_000, 40_000, 60_000, 80_000, 100_000] {
             let plan = Plan { nodes, load, with_worker, windows: once(8), tells: false };
-            let (seen, shape) = run(url, plan).await?;
+            let (seen, shape) = run(url, plan, &mut pace).await?;
             let Some(seen) = seen.first() else { break };
             // What was late before and is caught up with now does not count.
             let done = seen.starts.min(load as f64);
             let done = if with_worker { done.min(seen.completions) } else { done };
             println!(
-                "  offered {load:>6}/s: {:>7.0} started/s, {:>7.0} completed/s, {:.3} transactions a start, lateness p50 {:.1} ms, p99 {:.1} ms",
-                seen.starts, seen.completions, seen.transactions, seen.lateness[0], seen.lateness[1]
+                "  offered {load:>6}/s: {:>7.0} started/s, {:>7.0} completed/s, {:.3} transactions a start, lateness p50 {:.1} ms, p99 {:.1} ms, {:.1} % stolen",
+                seen.starts,
+                seen.completions,
+                seen.transactions,
+                seen.lateness[0],
+                seen.lateness[1],
+                100.0 * seen.stolen
             );
             if done > best {
                 (best, best_shape) = (done, shape);
@@ -106,13 +133,24 @@ pub async fn measure(url: &str) -> Result<()> {
         // Of a load that is not kept up with, lateness says only for how long it lasted.
         let load = kept_up / 2;
         let plan = Plan { nodes, load, with_worker, windows: WINDOWS, tells: false };
-        let (seen, shape) = run(url, plan).await?;
+        let (seen, shape) = run(url, plan, &mut pace).await?;
         println!(
             "  at half of what is kept up with ({load}/s), {} windows of {} s:",
             WINDOWS.count,
             WINDOWS.length.as_secs()
         );
         print_spread("us", seen.iter().map(|seen| seen.lateness).collect());
+        let alone = seen.iter().filter(|seen| seen.stolen < STOLEN_MAX);
+        let alone: Vec<[f64; 3]> = alone.map(|seen| seen.lateness).collect();
+        let stolen = seen.iter().map(|seen| 100.0 * seen.stolen).fold(0.0, f64::max);
+        println!(
+            "    the host took up to {stolen:.1} % of the cores, in {} windows less than {:.0} %",
+            alone.len(),
+            100.0 * STOLEN_MAX
+        );
+        if !alone.is_empty() {
+            print_spread("us in these", alone);
+        }
         print_spread("bare statements", ceiling::lateness(url, shape, load as f64, (BEFORE, WINDOWS)).await?);
     }
     Ok(())
@@ -136,9 +174,10 @@ fn print_spread(who: &str, seen: Vec<[f64; 3]>) {
 /// What the database does for one start, with ever more nodes at the same load.
 pub async fn transactions_by_nodes(url: &str) -> Result<()> {
     println!("transactions for each start at 10,000 starts/s, by nodes:");
+    let mut pace = Pace::FIRST;
     for nodes in [1, 3, 8] {
         let plan = Plan { nodes, load: 10_000, with_worker: false, windows: once(10), tells: false };
-        for seen in run(url, plan).await?.0 {
+        for seen in run(url, plan, &mut pace).await?.0 {
             println!(
                 "  {nodes} nodes: {:.4} transactions a start ({:.0} started/s, lateness p99 {:.1} ms)",
                 seen.transactions, seen.starts, seen.lateness[1]
@@ -149,13 +188,13 @@ pub async fn transactions_by_nodes(url: &str) -> Result<()> {
 }
 
 /// What was seen in each window, and how the rows were in the middle of all of them.
-async fn run(url: &str, plan: Plan) -> Result<(Vec<Seen>, Shape)> {
+async fn run(url: &str, plan: Plan, pace: &mut Pace) -> Result<(Vec<Seen>, Shape)> {
     let Plan { nodes: count, load, with_worker, windows, .. } = plan;
     let database = create_database(url, "bench_steady").await?;
     let client = connect(url).await?;
     let engines = nodes(&database, count).await?;
     let schedules = load * PERIOD as usize;
-    let creating = Duration::from_secs(schedules.div_ceil(CREATES) as u64);
+    let creating = pace.time_for(schedules);
     let (begin, begun) = (Timestamp::now() + creating, Instant::now());
     // Spread over the period, as schedules with jitter are.
     create(&engines[0], schedules, |index| {
@@ -165,6 +204,7 @@ async fn run(url: &str, plan: Plan) -> Result<(Vec<Seen>, Shape)> {
         schedule(index, spec, allow_all())
     })
     .await?;
+    pace.learn(schedules, begun.elapsed());
     checkpoint(&client).await?;
     let workers: Vec<Worker> =
         if with_worker { engines.iter().map(Worker::start).collect() } else { Vec::new() };
@@ -192,7 +232,7 @@ async fn window(client: &Client, engines: &[Engine], workers: &[Worker], plan: P
     let completed = || workers.iter().map(|worker| worker.completed.load(Ordering::Relaxed)).sum::<u64>();
     let before = (started(), completed(), transactions(client, "bench_steady").await?);
     let lateness: Vec<_> = engines.iter().map(|engine| engine.metrics().lateness.snapshot()).collect();
-    let begun = Instant::now();
+    let (begun, cores) = (Instant::now(), Cores::now());
     while begun.elapsed() < plan.windows.length {
         let (count, late) = (started(), engines[0].metrics().lateness.snapshot());
         tokio::time::sleep(Duration::from_secs(1)).await;
@@ -215,5 +255,6 @@ async fn window(client: &Client, engines: &[Engine], workers: &[Worker], plan: P
         completions: completions as f64 / seconds,
         lateness: lateness.unwrap_or_default(),
         transactions: worked as f64 / starts.max(1) as f64,
+        stolen: Cores::stolen_since(cores),
     })
 }

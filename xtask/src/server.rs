@@ -15,9 +15,10 @@ pub fn program() -> PathBuf {
     target.join("debug/punctual")
 }
 
-/// Builds the server as the tests do, so that it is there already, and makes an empty folder for what it leaves.
+/// Builds the server with what the tests build, so that it is there already: a build of its own would have other features, and
+/// so other dependencies. Makes an empty folder for what it leaves.
 pub fn prepare(folder: &Path) -> Result<()> {
-    run::run(cargo().args(["build", "--quiet", "--profile", "test", "-p", "punctual"]))?;
+    run::run(cargo().args(["test", "--quiet", "--workspace", "--test", "storm", "--no-run"]))?;
     let _ = std::fs::remove_dir_all(folder);
     std::fs::create_dir_all(folder)?;
     Ok(())

@@ -43,6 +43,11 @@ const BEFORE: Duration = Duration::from_secs(2 * PERIOD as u64 + 5);
 /// How lateness at half of the most is measured. Where no run ends, states grow all the while: these are soon over.
 const WINDOWS: Windows = Windows { count: 10, length: Duration::from_secs(2) };
 
+/// Starts a second that are offered, until they are not kept up with: the last must be more than any machine does, or the most
+/// that was offered would pass for the most that can be done.
+const LOADS: [usize; 11] =
+    [5_000, 10_000, 15_000, 20_000, 40_000, 60_000, 80_000, 100_000, 120_000, 140_000, 160_000];
+
 /// Others take no more of the cores than this in a window that is left alone.
 const STOLEN_MAX: f64 = 0.01;
 
@@ -70,7 +75,7 @@ struct Seen {
     stolen: f64,
 }
 
-/// One load, second by second, for who profiles; then bare statements at the same load.
+/// One load, second by second, for who profiles; then bare statements at the same load, and the most that they do.
 pub async fn probe(url: &str, nodes: usize, load: usize, with_worker: bool) -> Result<()> {
     let windows = once(20);
     let (plan, mut pace) = (Plan { nodes, load, with_worker, windows, tells: true }, Pace::FIRST);
@@ -87,6 +92,7 @@ pub async fn probe(url: &str, nodes: usize, load: usize, with_worker: bool) -> R
         );
     }
     print_spread("bare statements", ceiling::lateness(url, shape, load as f64, (BEFORE, windows)).await?);
+    ceiling::measure(url, shape).await?;
     Ok(())
 }
 
@@ -98,7 +104,7 @@ pub async fn measure(url: &str) -> Result<()> {
         let label = if with_worker { "with a worker on each" } else { "without a worker" };
         println!("durable starts per second, schedules every {PERIOD} seconds, {nodes} nodes, {label}:");
         let (mut best, mut best_shape, mut kept_up) = (0.0f64, Shape::FRESH, 0);
-        for load in [5_000, 10_000, 15_000, 20_000, 40_000, 60_000, 80_000, 100_000] {
+        for load in LOADS {
             let plan = Plan { nodes, load, with_worker, windows: once(8), tells: false };
             let (seen, shape) = run(url, plan, &mut pace).await?;
             let Some(seen) = seen.first() else { break };

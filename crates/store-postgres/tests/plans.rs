@@ -225,7 +225,8 @@ async fn claim_until(store: &Postgres, queue: QueueKey, run: i64) {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_snapshot_held_open_does_not_make_claims_walk_through_what_was_claimed() {
-    const CLAIMED: usize = 400_000;
+    // So many that to walk through them is slow on fast machines too: some 50 ms on one that was.
+    const CLAIMED: usize = 1_000_000;
     const SLOW_ROUNDS: usize = 3;
     let server = Server::start_careless().expect("PostgreSQL starts");
     let (store, queue) = open(&server, "held").await;
@@ -250,17 +251,17 @@ async fn a_snapshot_held_open_does_not_make_claims_walk_through_what_was_claimed
         insert(&server, "held", queue, run as usize..=run as usize);
         query(&format!("UPDATE punctual.run_live SET rank = 1, created_at = 1000000 WHERE run = {run}"));
     };
-    front(1_000_001);
+    front(5_000_001);
     query(&format!("SELECT punctual.tell('R{queue}')"));
-    claim_until(&store, queue, 1_000_001).await;
-    front(1_000_002);
-    claim_until(&store, queue, 1_000_002).await;
+    claim_until(&store, queue, 5_000_001).await;
+    front(5_000_002);
+    claim_until(&store, queue, 5_000_002).await;
 
     // When the snapshot is gone, all is as before.
     holder.batch_execute("COMMIT").await.expect("it is gone");
     query("VACUUM punctual.run_live");
-    front(1_000_003);
-    claim_until(&store, queue, 1_000_003).await;
+    front(5_000_003);
+    claim_until(&store, queue, 5_000_003).await;
 }
 
 /// A run that is to be made.

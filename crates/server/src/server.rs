@@ -271,6 +271,8 @@ fn protocol() -> Builder<TokioExecutor> {
         .http2()
         .timer(TokioTimer::new())
         .max_concurrent_streams(STREAMS_MAX)
+        // Who stood still finds the calls that were given up meanwhile: that is no attack, and no reason to hang up.
+        .max_pending_accept_reset_streams(STREAMS_MAX as usize)
         .max_header_list_size(HEADER_BYTES_MAX as u32)
         .max_send_buf_size(SEND_BUFFER_BYTES_MAX)
         .keep_alive_interval(KEEP_ALIVE_PAUSE)

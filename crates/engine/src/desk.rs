@@ -16,7 +16,7 @@ mod stop;
 mod watch;
 
 use std::ops::Range;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicU8, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
@@ -48,6 +48,9 @@ use crate::router::Router;
 /// they may take. It is in the name because that is what is kept of a worker: so it holds after a restart, and at every node.
 pub const QUIET_WORKER: &str = "quiet:";
 
+/// How often runs are looked for when the database did not answer, once in a round of the roster.
+const DOUBTS: u8 = 2;
+
 /// How long such a worker may be silent where nothing says how long its attempt may take.
 const QUIET_LEASE: SignedDuration = SignedDuration::from_hours(1);
 
@@ -68,8 +71,9 @@ pub(crate) struct Desk {
     pub(super) alarm: Notify,
     /// Somebody wants a run to stop.
     pub(super) directives: Notify,
-    /// The database may have written what it did not answer: runs may be under this node's name that it does not watch.
-    doubts: AtomicBool,
+    /// The database may have written what it did not answer: runs may be under this node's name that it does not watch. So
+    /// often it will be looked for them: what was still being written at the first look is there at the next.
+    doubts: AtomicU8,
 }
 
 impl Desk {
@@ -103,12 +107,13 @@ impl Desk {
 
     /// What is watched may be less than there is.
     pub(super) fn doubt(&self) {
-        self.doubts.store(true, Ordering::Relaxed);
+        self.doubts.store(DOUBTS, Ordering::Relaxed);
     }
 
     /// Whether it may be less; whoever asks looks again.
     pub(crate) fn take_doubt(&self) -> bool {
-        self.doubts.swap(false, Ordering::Relaxed)
+        let fewer = |doubts: u8| doubts.checked_sub(1);
+        self.doubts.fetch_update(Ordering::Relaxed, Ordering::Relaxed, fewer).is_ok()
     }
 
     pub(super) fn watches(&self) -> MutexGuard<'_, Watches> {
@@ -210,6 +215,7 @@ impl Desk {
                 drop(watches);
                 self.ring_for(queue, schedules);
             }
+            RunNews::Doubt => self.doubt(),
             RunNews::Stop { tree, start, run, kind } => {
                 let desk = self.clone();
                 tokio::spawn(async move { desk.stop_for_schedule(tree, start, run, kind).await });

@@ -32,6 +32,8 @@ pub(crate) enum RunNews {
     Made { queue: QueueKey, schedules: usize, runs: Vec<MadeRun> },
     /// A schedule wants one of its runs to stop.
     Stop { tree: TreeKey, start: StartId, run: Option<RunKey>, kind: StopKind },
+    /// Runs may have been made without an answer.
+    Doubt,
 }
 
 impl RunNews {
@@ -138,6 +140,7 @@ impl Outlet {
                 if let Ok(mut trouble) = self.trouble.lock() {
                     *trouble = Some(reason);
                 }
+                let _ = self.runs.send(RunNews::Doubt);
             }
             Effect::Quarantined { tree, key, reason } => {
                 let (namespace, schedule) = (&key.namespace, &key.schedule);

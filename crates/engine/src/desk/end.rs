@@ -169,7 +169,10 @@ impl Desk {
         let last_time = lease.retry.last_time(lease.created_at);
         let mut watches = self.watches();
         let elsewhere = !watches.is_watched(run);
-        watches.set(run, Watch::BackingOff { queue: lease.queue, not_before, last_time });
+        // Who was asked to look meanwhile may have released it, and a worker may have it again.
+        if watches.any_lease(run).is_none_or(|held| held.attempt <= lease.attempt) {
+            watches.set(run, Watch::BackingOff { queue: lease.queue, not_before, last_time });
+        }
         drop(watches);
         self.show_running();
         if elsewhere {
@@ -312,9 +315,12 @@ impl Desk {
         queue: QueueKey,
         last_time: Option<Timestamp>,
     ) -> Result<(), EngineError> {
+        let moment = self.watches().now();
         self.write_run(RunWrite::Release { run }).await?;
         let mut watches = self.watches();
         match last_time {
+            // A worker may have it by now, and its lease is what counts.
+            _ if watches.changed_since(run, moment) => {}
             Some(last_time) => watches.set(run, Watch::Queued { last_time }),
             None => watches.remove(run),
         }

@@ -15,7 +15,7 @@ use punctual_store::{Batch, Kept, LiveRun, LiveState, News, RunKey, StoredRun, U
 
 use super::Desk;
 use super::outside::CALLBACK_WORKER;
-use super::watch::{Lease, Watch};
+use super::watch::{Change, Lease, Watch};
 use crate::error::EngineError;
 
 /// Runs that are read at a time.
@@ -60,10 +60,7 @@ impl Desk {
         }
         self.store.keep(watched.clone(), self.node.keeper).await?;
         // Somebody may have changed them just before: from now on such news find them here.
-        let fresh = self.store.load_runs(watched.clone()).await?;
-        for (run, stored) in watched.iter().zip(&fresh) {
-            self.refresh(*run, live(stored));
-        }
+        self.read_again(&watched).await?;
         self.metrics.runs_adopted.add(watched.len() as u64);
         self.show_running();
         Ok(())
@@ -87,6 +84,18 @@ impl Desk {
         watched
     }
 
+    /// Watches what is stored now about these runs.
+    async fn read_again(&self, runs: &[RunKey]) -> Result<(), EngineError> {
+        for some in runs.chunks(PAGE) {
+            let moment = self.watches().now();
+            let stored = self.store.load_runs(some.to_vec()).await?;
+            for (run, stored) in some.iter().zip(&stored) {
+                self.refresh(*run, live(stored), moment);
+            }
+        }
+        Ok(())
+    }
+
     /// Compares everything that is watched with what is stored under this node's name.
     pub(crate) async fn reconcile(self: Arc<Desk>) {
         if let Err(error) = self.try_reconcile().await {
@@ -98,21 +107,17 @@ impl Desk {
     async fn try_reconcile(&self) -> Result<(), EngineError> {
         let (before, mut mine, mut after) = (self.watches().runs(), HashSet::new(), None);
         loop {
+            let moment = self.watches().now();
             let page = self.store.live_runs(Kept::By(self.node.keeper), after, PAGE).await?;
             let Some(last) = page.last() else { break };
             after = Some(last.made.run);
             for live in &page {
                 mine.insert(live.made.run);
-                self.refresh(live.made.run, Some(live));
+                self.refresh(live.made.run, Some(live), moment);
             }
         }
         let others: Vec<RunKey> = before.into_iter().filter(|run| !mine.contains(run)).collect();
-        for some in others.chunks(PAGE) {
-            let stored = self.store.load_runs(some.to_vec()).await?;
-            for (run, stored) in some.iter().zip(&stored) {
-                self.refresh(*run, live(stored));
-            }
-        }
+        self.read_again(&others).await?;
         self.show_running();
         self.directives.notify_waiters();
         Ok(())
@@ -120,10 +125,19 @@ impl Desk {
 
     /// Somebody else has changed a run, or looks after it now.
     pub(crate) async fn look_at(&self, run: RunKey) {
-        while self.watches().is_watched(run) {
+        loop {
+            let moment = {
+                let watches = self.watches();
+                if !watches.is_watched(run) {
+                    return;
+                }
+                watches.now()
+            };
             match self.load_run(run).await {
                 Ok(stored) => {
-                    self.refresh(run, live(&stored));
+                    if !self.refresh(run, live(&stored), moment) {
+                        continue;
+                    }
                     self.show_running();
                     // Whoever waits in a heartbeat of it hears what is to be done.
                     self.directives.notify_waiters();
@@ -134,17 +148,17 @@ impl Desk {
         }
     }
 
-    /// Watches what is stored: nothing, if the run has ended or somebody else looks after it.
-    pub(super) fn refresh(&self, run: RunKey, live: Option<&LiveRun>) {
+    /// Watches what was stored a moment ago: nothing, if the run has ended or somebody else looks after it. False if it went
+    /// on here since that moment: nobody else would look after what it is now, and if that is old too, its deadline tells.
+    pub(super) fn refresh(&self, run: RunKey, live: Option<&LiveRun>, moment: Change) -> bool {
         let now = self.clock.now();
         let mut watches = self.watches();
-        // It was read a while ago, and since then a worker may have got it here: nobody else would look after that attempt.
-        let attempt = watches.any_lease(run).map_or(0, |lease| lease.attempt);
-        if live.is_some_and(|live| live.attempt < attempt) {
-            return;
+        if watches.changed_since(run, moment) {
+            return false;
         }
         let Some(live) = live.filter(|live| live.keeper == self.node.keeper) else {
-            return watches.remove(run);
+            watches.remove(run);
+            return true;
         };
         let same = watches.lease(run, live.attempt).is_some_and(|lease| is_held(live, lease));
         let watch = match decode_body(&live.made.body) {
@@ -160,10 +174,12 @@ impl Desk {
         if let Some(kind) = live.stop {
             watches.ask_to_stop(run, kind, now);
         }
+        true
     }
 
     /// What a deadline is about, as it is stored; nothing if it is not for this node to deal with any more.
     pub(super) async fn still(&self, run: RunKey, watch: &Watch) -> Result<Option<StoredRun>, EngineError> {
+        let moment = self.watches().now();
         let stored = self.load_run(run).await?;
         let mine = live(&stored).filter(|live| live.keeper == self.node.keeper);
         let same = mine.is_some_and(|live| match (watch, &live.state) {
@@ -175,7 +191,7 @@ impl Desk {
             (Watch::Queued { .. } | Watch::BackingOff { .. }, _) => false,
         });
         if !same {
-            self.refresh(run, live(&stored));
+            self.refresh(run, live(&stored), moment);
             self.show_running();
             return Ok(None);
         }

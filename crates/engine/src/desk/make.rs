@@ -123,7 +123,7 @@ impl Desk {
     }
 
     async fn write_unit(&self, unit: Unit) -> Result<(), MakeError> {
-        let answers = self.store.commit(self.batch(vec![unit])).await?;
+        let answers = self.store.commit(self.batch(vec![unit])).await.inspect_err(|_| self.doubt())?;
         match answers.into_iter().next() {
             Some(answer) => Ok(answer?),
             None => Err(MakeError::Other(EngineError::Unavailable("the database gave no answer".into()))),

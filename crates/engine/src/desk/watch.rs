@@ -63,10 +63,22 @@ impl Watch {
     }
 }
 
+/// What is watched about a run, and since when.
+struct Watched {
+    watch: Watch,
+    change: Change,
+}
+
+/// A moment in the life of the watches. What was read of a run before its watch changed must not undo the change.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Change(u64);
+
 /// All that is watched.
 #[derive(Default)]
 pub(crate) struct Watches {
-    by_run: KeyMap<RunKey, Watch>,
+    by_run: KeyMap<RunKey, Watched>,
+    /// Counts what was begun to be watched.
+    changes: u64,
     timers: Timers<RunKey>,
     running: usize,
     /// How many runs of a queue each worker has, if any.
@@ -81,13 +93,14 @@ impl Watches {
             self.running += 1;
             *self.by_worker.entry((lease.queue, lease.worker.clone())).or_default() += 1;
         }
-        let before = self.by_run.insert(run, watch);
+        self.changes += 1;
+        let before = self.by_run.insert(run, Watched { watch, change: Change(self.changes) });
         self.forget(before);
     }
 
     /// This is no longer watched.
-    fn forget(&mut self, before: Option<Watch>) {
-        let Some(Watch::Running(lease)) = before else { return };
+    fn forget(&mut self, before: Option<Watched>) {
+        let Some(Watch::Running(lease)) = before.map(|watched| watched.watch) else { return };
         self.running -= 1;
         if let Entry::Occupied(mut runs) = self.by_worker.entry((lease.queue, lease.worker)) {
             *runs.get_mut() -= 1;
@@ -102,6 +115,16 @@ impl Watches {
         if !self.by_run.contains_key(&run) {
             self.set(run, watch);
         }
+    }
+
+    /// The present moment.
+    pub(crate) fn now(&self) -> Change {
+        Change(self.changes)
+    }
+
+    /// Whether something else is watched about a run since then.
+    pub(crate) fn changed_since(&self, run: RunKey, moment: Change) -> bool {
+        self.by_run.get(&run).is_some_and(|watched| watched.change > moment)
     }
 
     /// Whether something is watched about a run.
@@ -123,17 +146,14 @@ impl Watches {
 
     /// The lease of one attempt, if it is still the attempt that counts here.
     pub(crate) fn lease(&mut self, run: RunKey, attempt: u32) -> Option<&mut Lease> {
-        match self.by_run.get_mut(&run) {
-            Some(Watch::Running(lease)) if lease.attempt == attempt => Some(lease),
-            _ => None,
-        }
+        self.any_lease(run).filter(|lease| lease.attempt == attempt)
     }
 
     /// The lease of a run, whatever its attempt.
     pub(crate) fn any_lease(&mut self, run: RunKey) -> Option<&mut Lease> {
-        match self.by_run.get_mut(&run) {
-            Some(Watch::Running(lease)) => Some(lease),
-            _ => None,
+        match &mut self.by_run.get_mut(&run)?.watch {
+            Watch::Running(lease) => Some(lease),
+            Watch::Queued { .. } | Watch::BackingOff { .. } => None,
         }
     }
 
@@ -152,7 +172,7 @@ impl Watches {
         let mut due = Vec::new();
         while let Some(run) = self.timers.pop_due(now) {
             // What is dealt with stays known, so that a worker that reports now is still heard.
-            due.extend(self.by_run.get(&run).map(|watch| (run, watch.clone())));
+            due.extend(self.by_run.get(&run).map(|watched| (run, watched.watch.clone())));
         }
         due
     }
@@ -171,7 +191,7 @@ impl Watches {
 
     /// The attempts that began first.
     pub(crate) fn longest(&self, count: usize) -> Vec<RunKey> {
-        let running = self.by_run.iter().filter_map(|(run, watch)| match watch {
+        let running = self.by_run.iter().filter_map(|(run, watched)| match &watched.watch {
             Watch::Running(lease) => Some((lease.started_at, *run)),
             Watch::Queued { .. } | Watch::BackingOff { .. } => None,
         });

@@ -9,7 +9,7 @@ use punctual_store::memory::Memory;
 use punctual_store::{
     Batch, Beat, Bytes, Claim, Document, Keeper, Kept, Lease, Listener, LiveRun, NewQueue, News, NodeId,
     Page, Queue, QueueDepth, QueueKey, QueueSettings, Reply, Retention, Roster, RunDetails, RunKey, RunQuery,
-    ScheduleQuery, ShardId, Store, StoreError, StoredRun, StoredTree, Taken, TreeKey, TreeRef,
+    RunWrite, ScheduleQuery, ShardId, Store, StoreError, StoredRun, StoredTree, Taken, TreeKey, TreeRef,
 };
 use tokio::sync::Notify;
 
@@ -19,18 +19,27 @@ pub struct Line {
     /// Whether others have one too.
     pub shared: bool,
     pub cut: AtomicBool,
-    /// Claims arrive, and their answers do not.
+    /// Claims and writes arrive, and their answers do not.
     pub mute: AtomicBool,
     /// The next look at runs takes long: what it saw is told when a test says so.
     pub slow: AtomicBool,
+    /// The same of the next word that a run may be claimed again.
+    pub slow_release: AtomicBool,
     pub looked: Notify,
     pub told: Notify,
 }
 
 impl Line {
     pub fn new(store: Arc<Memory>, shared: bool) -> Arc<Line> {
-        let (cut, mute, slow) = Default::default();
-        Arc::new(Line { store, shared, cut, mute, slow, looked: Notify::new(), told: Notify::new() })
+        let (cut, mute, slow, slow_release) = Default::default();
+        let (looked, told) = Default::default();
+        Arc::new(Line { store, shared, cut, mute, slow, slow_release, looked, told })
+    }
+
+    /// Tells what was seen only when the test says so.
+    async fn dawdle(&self) {
+        self.looked.notify_one();
+        self.told.notified().await;
     }
 
     fn is_cut(&self) -> bool {
@@ -88,10 +97,25 @@ impl Store for Line {
             }
             let seen = self.store.load_runs(runs).await;
             if self.slow.swap(false, Ordering::SeqCst) {
-                self.looked.notify_one();
-                self.told.notified().await;
+                self.dawdle().await;
             }
             seen
+        })
+    }
+
+    fn commit(&self, batch: Batch) -> Reply<'_, Vec<Result<(), StoreError>>> {
+        Box::pin(async move {
+            let lost = Err(StoreError::unavailable("the answer is lost"));
+            if self.is_cut() {
+                return lost;
+            }
+            let mut writes = batch.units.iter().flat_map(|unit| &unit.runs);
+            let releases = writes.any(|write| matches!(write, RunWrite::Release { .. }));
+            let answers = self.store.commit(batch).await;
+            if releases && self.slow_release.swap(false, Ordering::SeqCst) {
+                self.dawdle().await;
+            }
+            if self.mute.load(Ordering::SeqCst) { lost } else { answers }
         })
     }
 
@@ -124,6 +148,5 @@ impl Store for Line {
         document(name: Arc<str>) -> Option<Document>;
         put_document(name: Arc<str>, version: u64, bytes: Bytes) -> bool;
         retire(retention: Retention) -> u64;
-        commit(batch: Batch) -> Vec<Result<(), StoreError>>;
     }
 }

@@ -2,15 +2,18 @@
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::time::Duration;
 
 use jiff::{SignedDuration, Timestamp};
-use punctual_core::{RunAction, Timeouts};
-use punctual_engine::{AttemptEnd, Engine, EngineConfig, OnDuplicate, Recorded, RunOrder, SystemClock};
+use punctual_core::{Failure, RetryPolicy, RunAction, Timeouts};
+use punctual_engine::{
+    AttemptEnd, Directive, Engine, EngineConfig, OnDuplicate, Recorded, RunOrder, SystemClock,
+};
 use punctual_store::memory::Memory;
 use punctual_store::{Keeper, Kept, News, QueueSettings, Store};
 
 use crate::line::Line;
-use crate::town::{Town, WAIT, claim, report, schedule, trigger, until};
+use crate::town::{Town, WAIT, claim, heartbeat, report, schedule, trigger, until};
 
 async fn start(line: &Arc<Line>, name: &str) -> Engine {
     let config = EngineConfig { node: name.into(), ..EngineConfig::default() };
@@ -74,6 +77,17 @@ async fn a_node_alone_draws_no_number_and_has_everything_again_after_it_died() {
     assert!(store.roster().await.unwrap().leases.is_empty());
 }
 
+fn order(timeouts: Timeouts, not_before: Option<Timestamp>) -> RunOrder {
+    let retry = RetryPolicy { backoff_first: SignedDuration::from_millis(5), ..RetryPolicy::default() };
+    let action = RunAction { handler: "h".into(), timeouts, retry, ..RunAction::default() };
+    let (name, dedup, on_duplicate) = ("run".into(), None, OnDuplicate::Reject);
+    RunOrder { name, action, dedup, on_duplicate, not_before }
+}
+
+fn silent_for(millis: i64) -> Timeouts {
+    Timeouts { heartbeat: Some(SignedDuration::from_millis(millis)), ..Timeouts::default() }
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn runs_whose_claim_was_not_answered_are_looked_after() {
     let town = Town::new(1);
@@ -99,15 +113,8 @@ async fn an_old_look_at_a_run_does_not_end_the_watch_over_its_worker() {
     let town = Town::new(1);
     let line = Line::new(town.store.clone(), true);
     let node = start(&line, "node").await;
-    let timeouts = Timeouts {
-        heartbeat: Some(SignedDuration::from_millis(300)),
-        schedule_to_close: Some(SignedDuration::from_hours(1)),
-        ..Timeouts::default()
-    };
-    let action = RunAction { handler: "h".into(), timeouts, ..RunAction::default() };
-    let (name, dedup, on_duplicate, not_before) = ("run".into(), None, OnDuplicate::Reject, None);
-    let order = RunOrder { name, action, dedup, on_duplicate, not_before };
-    node.enqueue("default", "q", vec![order], None).await.unwrap();
+    let timeouts = Timeouts { schedule_to_close: Some(SignedDuration::from_hours(1)), ..silent_for(300) };
+    node.enqueue("default", "q", vec![order(timeouts, None)], None).await.unwrap();
     let run = town.store.live_runs(Kept::default(), None, 1).await.unwrap()[0].made.run;
 
     line.slow.store(true, Ordering::SeqCst);
@@ -118,5 +125,83 @@ async fn an_old_look_at_a_run_does_not_end_the_watch_over_its_worker() {
 
     // Its worker says nothing any more, and somebody else gets it long before the hour is over.
     assert_eq!(claim(&node).await.live.attempt, 2);
+    node.stop(WAIT).await;
+}
+
+/// The word that a run may be claimed again has arrived, and a worker has the run before the node hears that it has. Were its
+/// lease forgotten then, the run would be that worker's for ever.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_run_that_is_taken_before_its_release_was_answered_stays_watched() {
+    for schedule_to_close in [None, Some(SignedDuration::from_hours(1))] {
+        let town = Town::new(1);
+        let line = Line::new(town.store.clone(), true);
+        let node = start(&line, "node").await;
+        let timeouts = Timeouts { schedule_to_close, ..silent_for(300) };
+        node.enqueue("default", "q", vec![order(timeouts, None)], None).await.unwrap();
+        let first = claim(&node).await;
+
+        line.slow_release.store(true, Ordering::SeqCst);
+        let failed = AttemptEnd::Failed(Failure::new("Oops", "as planned"), None);
+        assert!(matches!(report(&node, &first, failed).await, Recorded::Retried { .. }));
+        line.looked.notified().await;
+        assert_eq!(claim(&node).await.live.attempt, 2);
+        line.told.notify_one();
+
+        assert_eq!(claim(&node).await.live.attempt, 3, "the second worker says nothing any more");
+        node.stop(WAIT).await;
+    }
+}
+
+/// A look at a running attempt takes so long that the attempt fails meanwhile, and its run waits for the next one here.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_old_look_at_a_run_does_not_end_the_wait_for_its_next_attempt() {
+    let town = Town::new(1);
+    let line = Line::new(town.store.clone(), true);
+    let (node, other) = (start(&line, "node").await, town.join("other").await);
+    node.enqueue("default", "q", vec![order(silent_for(3_600_000), None)], None).await.unwrap();
+    let claimed = claim(&node).await;
+    let run = claimed.live.made.run;
+    // The other one keeps it from now on; this one is about to find out.
+    line.slow.store(true, Ordering::SeqCst);
+    let directive = heartbeat(&other, &claimed, Duration::ZERO).await;
+    assert!(matches!(directive, Directive::GoOn { .. }));
+    line.looked.notified().await;
+
+    let failed = AttemptEnd::Failed(Failure::new("Oops", "as planned"), None);
+    assert!(matches!(report(&node, &claimed, failed).await, Recorded::Retried { .. }));
+    line.told.notify_one();
+
+    let again = claim(&node).await;
+    assert_eq!((again.live.made.run, again.live.attempt), (run, 2));
+    node.stop(WAIT).await;
+    other.stop(WAIT).await;
+}
+
+/// Whoever makes runs is not told that they are there, nor is the node; they wait for their time all the same, and end in time.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn runs_that_were_made_without_an_answer_are_looked_after() {
+    let town = Town::new(1);
+    let line = Line::new(town.store.clone(), true);
+    let node = start(&line, "node").await;
+    let soon = Timestamp::now() + SignedDuration::from_millis(50);
+    line.mute.store(true, Ordering::SeqCst);
+    let delayed = vec![order(silent_for(3_600_000), Some(soon))];
+    assert!(node.enqueue("default", "q", delayed, None).await.is_err());
+    line.mute.store(false, Ordering::SeqCst);
+    assert_eq!(claim(&node).await.live.attempt, 1);
+
+    let mut brief = schedule("s", "c", None, None);
+    brief.action.timeouts.schedule_to_close = Some(SignedDuration::from_millis(200));
+    node.create(brief).await.unwrap();
+    line.mute.store(true, Ordering::SeqCst);
+    let triggering = tokio::spawn({
+        let node = node.clone();
+        async move { trigger(&node, "s", "t").await }
+    });
+    let count = async || town.store.live_runs(Kept::default(), None, 10).await.unwrap().len();
+    until("the run is there", async || count().await == 2).await;
+    line.mute.store(false, Ordering::SeqCst);
+    triggering.await.unwrap();
+    until("nobody took it in time", async || count().await == 1).await;
     node.stop(WAIT).await;
 }

@@ -75,6 +75,11 @@ pub struct ServerArgs {
     #[arg(long, value_name = "N", help_heading = STORE)]
     ledger_kept_max: Option<String>,
 
+    /// How many bytes a table of live work in PostgreSQL may have while somebody holds a snapshot open, or none for no
+    /// bound; a larger one is written anew, and that snapshot then finds it empty
+    #[arg(long, value_name = "N", help_heading = STORE)]
+    live_table_bytes_max: Option<String>,
+
     /// The last bytes of a run's log that are kept
     #[arg(long, value_name = "N", help_heading = STORE)]
     log_tail_bytes_max: Option<String>,
@@ -197,6 +202,7 @@ impl ServerArgs {
             ledger_retention: self.ledger_retention.clone(),
             runs_kept_max: self.runs_kept_max.clone(),
             ledger_kept_max: self.ledger_kept_max.clone(),
+            live_table_bytes_max: self.live_table_bytes_max.clone(),
             allow_commands: self.allow_commands.clone(),
             allow_private: self.allow_private.clone(),
             allow_networks: self.allow_networks.clone(),

@@ -55,6 +55,8 @@ pub struct Config {
     pub runs_kept_max: Option<u64>,
     /// Verdicts that are kept at most, whatever their age. Default: no bound.
     pub ledger_kept_max: Option<u64>,
+    /// How large a table of live work in PostgreSQL may become while somebody's snapshot keeps what changed. Default: no bound.
+    pub live_table_bytes_max: Option<u64>,
     /// Whether schedules may start commands on this machine. Default no: whoever may create schedules could do anything.
     pub allow_commands: bool,
     /// Whether calls may go to private and loopback addresses; link-local ones need `allow_networks`. Default no.
@@ -120,6 +122,7 @@ pub struct Flags {
     pub ledger_retention: Option<String>,
     pub runs_kept_max: Option<String>,
     pub ledger_kept_max: Option<String>,
+    pub live_table_bytes_max: Option<String>,
     pub allow_commands: Option<String>,
     pub allow_private: Option<String>,
     pub allow_networks: Option<String>,
@@ -308,6 +311,7 @@ impl Default for Config {
             ledger_retention: engine.ledger_retention,
             runs_kept_max: None,
             ledger_kept_max: None,
+            live_table_bytes_max: None,
             allow_commands: false,
             allow_private: false,
             allow_networks: Networks::default(),

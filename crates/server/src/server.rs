@@ -211,6 +211,7 @@ async fn open(config: &Config, now: Timestamp) -> Result<Opened, StartError> {
             listen_url,
             shards: config.shards,
             removes_days: true,
+            live_table_bytes_max: config.live_table_bytes_max,
             ..punctual_store_postgres::Options::new(&config.database)
         };
         let store = Arc::new(Postgres::open(options).await.map_err(StartError::Database)?);

@@ -17,7 +17,7 @@ use crate::pool::Pool;
 use crate::queues::Queues;
 use crate::session::{Address, Purpose, Session};
 use crate::spots::Spots;
-use crate::{Options, Postgres, days};
+use crate::{Options, Postgres, anew, days};
 
 /// Each step makes the schema one version newer.
 const MIGRATIONS: [&str; 4] = [
@@ -67,6 +67,10 @@ impl Postgres {
             tokio::spawn(news::keep_queues(listeners.add(), queues.clone(), chores.clone())),
             tokio::spawn(keep_scouting(pool(Purpose::Read, 1), queues.clone(), listeners.clone())),
         ];
+        if let Some(bytes_max) = options.live_table_bytes_max {
+            let pool = Pool::new(address.clone(), Arc::new(anew::options(&options)), Purpose::Write, 1);
+            tasks.push(tokio::spawn(anew::keep_small(pool, bytes_max)));
+        }
         for _ in 0..options.writers.max(1) {
             tasks.push(tokio::spawn(lanes.clone().run(
                 address.clone(),

@@ -24,6 +24,9 @@ pub struct Options {
     /// Whether history is only removed by whole days, which costs nothing, unless more than this is kept too long.
     /// Nothing removes row by row, exactly when it is time.
     pub removes_days: bool,
+    /// How large a table of live work may become, if most of it is versions that somebody's snapshot keeps; then it is written
+    /// anew, and that snapshot finds it empty. Nothing leaves it to grow.
+    pub live_table_bytes_max: Option<u64>,
 }
 
 /// How long a statement about leases may take: their time runs out meanwhile.
@@ -57,6 +60,7 @@ impl Options {
             statement_timeout: Duration::from_secs(10),
             connect_timeout: Duration::from_secs(10),
             removes_days: false,
+            live_table_bytes_max: None,
         }
     }
 }

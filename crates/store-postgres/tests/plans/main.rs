@@ -1,5 +1,7 @@
 //! What a statement costs does not depend on how many rows there are, nor on how many the database believes there are.
 
+mod growth;
+
 use std::time::{Duration, Instant};
 
 use jiff::{SignedDuration, Timestamp};
@@ -17,10 +19,10 @@ const BATCH: usize = 20;
 /// How often.
 const ROUNDS: usize = 10;
 
-async fn queue(store: &Postgres) -> QueueKey {
+async fn queue(store: &Postgres, name: &str) -> QueueKey {
     let new = NewQueue {
         namespace: "default".into(),
-        name: "work".into(),
+        name: name.into(),
         settings: QueueSettings::default(),
         created_at: Timestamp::now(),
     };
@@ -65,10 +67,13 @@ fn insert(server: &Server, database: &str, queue: QueueKey, runs: std::ops::Rang
 
 /// A database with some schedules, and a queue.
 async fn open(server: &Server, database: &str) -> (Postgres, QueueKey) {
+    open_with(server, database, Options::new("")).await
+}
+
+async fn open_with(server: &Server, database: &str, options: Options) -> (Postgres, QueueKey) {
     let url = server.create_database(database).expect("a database is made");
-    let store =
-        Postgres::open(Options { shards: 4, ..Options::new(&url) }).await.expect("the database opens");
-    let queue = queue(&store).await;
+    let store = Postgres::open(Options { shards: 4, url, ..options }).await.expect("the database opens");
+    let queue = queue(&store, "work").await;
     let new = |tree: i64| {
         let key = ScheduleKey::new("default", &format!("schedule-{tree}"));
         let tree = Some(tree_write(tree, Expected::New { key, replaces: None }));

@@ -54,6 +54,17 @@ const DOUBTS: u8 = 2;
 /// How long such a worker may be silent where nothing says how long its attempt may take.
 const QUIET_LEASE: SignedDuration = SignedDuration::from_hours(1);
 
+/// Does something to its end even if whoever asked for it goes away: what is written must be watched too.
+pub(crate) async fn to_the_end<T, E>(
+    work: impl Future<Output = Result<T, E>> + Send + 'static,
+) -> Result<T, E>
+where
+    T: Send + 'static,
+    E: From<EngineError> + Send + 'static,
+{
+    tokio::spawn(work).await.unwrap_or_else(|_| Err(EngineError::Stopping.into()))
+}
+
 /// The keeper of runs.
 pub(crate) struct Desk {
     pub(super) store: Arc<dyn Store>,
@@ -106,7 +117,7 @@ impl Desk {
     }
 
     /// What is watched may be less than there is.
-    pub(super) fn doubt(&self) {
+    pub(crate) fn doubt(&self) {
         self.doubts.store(DOUBTS, Ordering::Relaxed);
     }
 

@@ -166,16 +166,21 @@ impl Router {
         self.relay.as_ref()?.send(shard, work).await
     }
 
-    /// Another node tells that a run of a schedule has ended: its owner here writes that, anybody else keeps silent.
-    pub(crate) fn hear_of_end(self: &Arc<Router>, ending: Ending) {
-        let Some(driver) = self.driver(ending.shard) else { return };
+    /// Another node tells that a run of a schedule has ended: its owner here writes that, and says whether it did; anybody else
+    /// keeps silent.
+    pub(crate) fn hear_of_end(
+        self: &Arc<Router>,
+        ending: Ending,
+    ) -> Option<impl Future<Output = bool> + Send + 'static> {
+        let driver = self.driver(ending.shard)?;
         let (router, to, ticket) = (self.clone(), ending.from, ending.ticket);
-        tokio::spawn(async move {
+        Some(async move {
             let result = ask(&driver, work_of(ending)).await;
             if let Some(relay) = &router.relay {
                 relay.answer(to, ticket, &result);
             }
-        });
+            result.is_ok()
+        })
     }
 
     /// The owner elsewhere has answered.

@@ -8,8 +8,8 @@ use punctual_core::{Failure, Outcome};
 use punctual_store::record::{RunBody, decode_body, encode_failure};
 use punctual_store::{Claim, LiveRun, QueueKey, RunKey};
 
-use super::Desk;
 use super::watch::Watch;
+use super::{Desk, to_the_end};
 use crate::error::EngineError;
 
 /// A run that a worker has just got.
@@ -53,15 +53,12 @@ impl Desk {
             // Whoever asked may go away at any moment, but not between a claim and its lease: a run without a lease would
             // never be taken over. What was taken for somebody who has gone goes back.
             let desk = self.clone();
-            let taking = tokio::spawn(async move {
-                let taken = desk.store.claim(claim).await.map_err(|error| {
-                    desk.doubt();
-                    Desk::unavailable(error)
-                })?;
+            let taking = async move {
+                let taken = desk.store.claim(claim).await.inspect_err(|_| desk.doubt())?;
                 let runs = desk.hand_out(taken.runs, lease);
-                Ok((Unheard { desk, runs }, taken.next_time))
-            });
-            let (taken, next_time) = taking.await.unwrap_or(Err(EngineError::Stopping))?;
+                Ok::<_, EngineError>((Unheard { desk, runs }, taken.next_time))
+            };
+            let (taken, next_time) = to_the_end(taking).await?;
             let taken = taken.heard();
             if !taken.is_empty() {
                 drop(waiting);

@@ -10,7 +10,7 @@ use punctual_store::{
 };
 
 use super::Desk;
-use super::watch::{Lease, Watch};
+use super::watch::{Change, Lease, Watch};
 use crate::error::EngineError;
 use crate::router::explain;
 use crate::shard::{Refusal, Target};
@@ -249,6 +249,7 @@ impl Desk {
         watch: Watch,
         now: Timestamp,
     ) -> Result<(), EngineError> {
+        let moment = self.watches().now();
         // Whoever is heard of in time costs no look at the database.
         if self.node.shared && self.is_over(run, &watch, now) {
             let Some(stored) = self.still(run, &watch).await? else { return Ok(()) };
@@ -260,7 +261,7 @@ impl Desk {
             Watch::BackingOff { queue, not_before, last_time }
                 if last_time.is_none_or(|last| not_before < last) =>
             {
-                self.release(run, queue, last_time).await
+                self.release(run, queue, last_time, moment).await
             }
             Watch::Queued { .. } | Watch::BackingOff { .. } => self.out_of_time(run).await,
             Watch::Running(lease) => {
@@ -286,12 +287,12 @@ impl Desk {
                         )
                     }
                 };
-                let recorded = self.attempt_failed(run, &lease, Outcome::TimedOut, &failure, None).await?;
-                let mut watches = self.watches();
-                if recorded == Recorded::Stale && watches.lease(run, lease.attempt).is_some() {
-                    watches.remove(run);
+                if self.attempt_failed(run, &lease, Outcome::TimedOut, &failure, None).await?
+                    == Recorded::Stale
+                {
+                    // It ended in another way, or fails already: what is stored says how it goes on.
+                    self.read_again(&[run]).await?;
                 }
-                drop(watches);
                 self.directives.notify_waiters();
                 Ok(())
             }
@@ -314,13 +315,13 @@ impl Desk {
         run: RunKey,
         queue: QueueKey,
         last_time: Option<Timestamp>,
+        moment: Change,
     ) -> Result<(), EngineError> {
-        let moment = self.watches().now();
         self.write_run(RunWrite::Release { run }).await?;
         let mut watches = self.watches();
         match last_time {
             // A worker may have it by now, and its lease is what counts.
-            _ if watches.changed_since(run, moment) => {}
+            _ if watches.changed_since(run, moment) || watches.any_lease(run).is_some() => {}
             Some(last_time) => watches.set(run, Watch::Queued { last_time }),
             None => watches.remove(run),
         }
@@ -363,7 +364,7 @@ impl Desk {
     /// Writes a change of one run, and says whether it still applied.
     pub(super) async fn write_run(&self, write: RunWrite) -> Result<bool, EngineError> {
         let batch = self.batch(vec![Unit { runs: vec![write], ..Unit::default() }]);
-        let answers = self.store.commit(batch).await.map_err(Desk::unavailable)?;
+        let answers = self.store.commit(batch).await.inspect_err(|_| self.doubt())?;
         match answers.into_iter().next() {
             Some(Ok(())) => Ok(true),
             Some(Err(StoreError::Conflict(Conflict::RunMoved { .. }))) | None => Ok(false),

@@ -58,7 +58,11 @@ impl Desk {
         if watched.is_empty() {
             return Ok(());
         }
-        self.store.keep(watched.clone(), self.node.keeper).await?;
+        self.store.keep(watched.clone(), self.node.keeper).await.inspect_err(|_| self.doubt())?;
+        // Whoever kept them may be alive after all: it must not take a worker's silence there for its death, nor for its life.
+        for live in runs.iter().filter(|live| live.keeper != self.node.keeper) {
+            self.tell_of(live.made.run);
+        }
         // Somebody may have changed them just before: from now on such news find them here.
         self.read_again(&watched).await?;
         self.metrics.runs_adopted.add(watched.len() as u64);
@@ -85,7 +89,7 @@ impl Desk {
     }
 
     /// Watches what is stored now about these runs.
-    async fn read_again(&self, runs: &[RunKey]) -> Result<(), EngineError> {
+    pub(super) async fn read_again(&self, runs: &[RunKey]) -> Result<(), EngineError> {
         for some in runs.chunks(PAGE) {
             let moment = self.watches().now();
             let stored = self.store.load_runs(some.to_vec()).await?;
@@ -123,28 +127,33 @@ impl Desk {
         Ok(())
     }
 
-    /// Somebody else has changed a run, or looks after it now.
-    pub(crate) async fn look_at(&self, run: RunKey) {
+    /// A run that was made here has ended elsewhere: its deadline need not be waited for.
+    pub(crate) fn has_ended(&self, run: RunKey) {
+        self.watches().remove(run);
+        self.show_running();
+    }
+
+    /// Somebody else has changed these runs, or looks after them now.
+    pub(crate) async fn look_at(&self, mut runs: Vec<RunKey>) {
         loop {
             let moment = {
                 let watches = self.watches();
-                if !watches.is_watched(run) {
-                    return;
-                }
+                runs.retain(|run| watches.is_watched(*run));
                 watches.now()
             };
-            match self.load_run(run).await {
-                Ok(stored) => {
-                    if !self.refresh(run, live(&stored), moment) {
-                        continue;
-                    }
-                    self.show_running();
-                    // Whoever waits in a heartbeat of it hears what is to be done.
-                    self.directives.notify_waiters();
-                    return;
-                }
-                Err(_) => tokio::time::sleep(LOOK_AGAIN).await,
+            if runs.is_empty() {
+                return;
             }
+            let Ok(stored) = self.store.load_runs(runs.clone()).await else {
+                tokio::time::sleep(LOOK_AGAIN).await;
+                continue;
+            };
+            let mut stored = stored.iter();
+            // Those that went on meanwhile are looked at again.
+            runs.retain(|run| !self.refresh(*run, stored.next().and_then(live), moment));
+            self.show_running();
+            // Whoever waits in a heartbeat of one hears what is to be done.
+            self.directives.notify_waiters();
         }
     }
 

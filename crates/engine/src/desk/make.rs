@@ -9,8 +9,8 @@ use punctual_store::{
     Closing, Conflict, NewRun, QueueKey, RunKey, RunRequest, RunWrite, StoreError, StoredRun, Unit,
 };
 
-use super::Desk;
 use super::watch::Watch;
+use super::{Desk, to_the_end};
 use crate::error::EngineError;
 
 /// Keys that are reserved at a time.
@@ -36,6 +36,12 @@ pub(crate) enum MakeError {
     Other(EngineError),
 }
 
+impl From<EngineError> for MakeError {
+    fn from(error: EngineError) -> MakeError {
+        MakeError::Other(error)
+    }
+}
+
 impl From<StoreError> for MakeError {
     fn from(error: StoreError) -> MakeError {
         match error {
@@ -49,6 +55,15 @@ impl From<StoreError> for MakeError {
 impl Desk {
     /// Makes runs, all or none, and wakes those who wait for them.
     pub(crate) async fn make(
+        self: &Arc<Desk>,
+        orders: Vec<Order>,
+        request: Option<(Arc<str>, Arc<str>)>,
+    ) -> Result<Vec<RunKey>, MakeError> {
+        let desk = self.clone();
+        to_the_end(async move { desk.make_all(&orders, request).await }).await
+    }
+
+    async fn make_all(
         &self,
         orders: &[Order],
         request: Option<(Arc<str>, Arc<str>)>,
@@ -66,7 +81,12 @@ impl Desk {
     }
 
     /// Makes a run like one that ended badly; both become durable together, so that no dead letter is tried twice.
-    pub(crate) async fn revive(&self, dead: &StoredRun) -> Result<RunKey, MakeError> {
+    pub(crate) async fn revive(self: &Arc<Desk>, dead: StoredRun) -> Result<RunKey, MakeError> {
+        let desk = self.clone();
+        to_the_end(async move { desk.bury_and_make(&dead).await }).await
+    }
+
+    async fn bury_and_make(&self, dead: &StoredRun) -> Result<RunKey, MakeError> {
         let now = self.clock.now();
         let body = decode_body(&dead.run.made.body);
         let body = body.map_err(|error| MakeError::Other(EngineError::Quarantined(error.to_string())))?;

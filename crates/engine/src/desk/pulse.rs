@@ -1,5 +1,6 @@
 //! Workers tell that they are alive, and are told what to do with their runs.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::{SignedDuration, Timestamp};
@@ -7,8 +8,8 @@ use punctual_core::StopKind;
 use punctual_store::record::decode_body;
 use punctual_store::{Bytes, LiveRun, LiveState, RunKey, RunWrite, Unit};
 
-use super::Desk;
 use super::keep::live;
+use super::{Desk, to_the_end};
 use crate::error::EngineError;
 
 /// What a worker tells of one of its runs.
@@ -53,7 +54,7 @@ pub enum Directive {
 impl Desk {
     /// Takes note of a worker's runs, and answers at once if one of them should not go on, else after the wait.
     pub(crate) async fn heartbeat(
-        &self,
+        self: &Arc<Desk>,
         namespace: &str,
         worker: &str,
         pulses: Vec<Pulse>,
@@ -84,7 +85,11 @@ impl Desk {
     }
 
     /// A worker may turn to any node: whoever hears of a run looks after it from then on.
-    async fn hear_of_others(&self, worker: (&str, &str), runs: &[(RunKey, u32)]) -> Result<(), EngineError> {
+    async fn hear_of_others(
+        self: &Arc<Desk>,
+        worker: (&str, &str),
+        runs: &[(RunKey, u32)],
+    ) -> Result<(), EngineError> {
         if !self.node.shared {
             return Ok(());
         }
@@ -94,12 +99,11 @@ impl Desk {
             runs.iter().filter(is_unknown).copied().collect()
         };
         let found = self.find_held(worker, &unknown).await?;
-        self.take_over(&found).await?;
-        for live in found.iter().filter(|live| live.keeper != self.node.keeper) {
-            // Whoever kept it must not take the worker's silence there for its death.
-            self.tell_of(live.made.run);
+        if found.is_empty() {
+            return Ok(());
         }
-        Ok(())
+        let desk = self.clone();
+        to_the_end(async move { desk.take_over(&found).await }).await
     }
 
     /// Who turned to another node meanwhile is not told that its run is gone.

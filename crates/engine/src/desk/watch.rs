@@ -177,9 +177,9 @@ impl Watches {
         due
     }
 
-    /// Looks at a run again in a while, unless something else has happened to it since.
+    /// Looks at a run again in a while, unless it was heard of since: then its time is set already.
     pub(crate) fn postpone(&mut self, run: RunKey, now: Timestamp) {
-        if self.by_run.contains_key(&run) {
+        if self.by_run.contains_key(&run) && !self.timers.contains(run) {
             self.timers.set(run, now.checked_add(SignedDuration::from_secs(1)).ok());
         }
     }
@@ -209,5 +209,42 @@ impl Watches {
     /// How many runs workers have.
     pub(crate) fn running(&self) -> usize {
         self.running
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The database did not answer when a deadline was dealt with, and meanwhile the worker was heard of.
+    #[test]
+    fn who_was_heard_of_while_its_deadline_was_dealt_with_is_looked_at_when_its_new_lease_ends() {
+        let at = |seconds: i64| Timestamp::UNIX_EPOCH + SignedDuration::from_secs(seconds);
+        let (run, mut watches) = (RunKey(1), Watches::default());
+        let lease = Lease {
+            worker: "w".into(),
+            attempt: 1,
+            length: SignedDuration::from_secs(30),
+            until: at(10),
+            deadline: None,
+            queue: QueueKey(1),
+            origin: None,
+            key: ScheduleKey::new("default", "s"),
+            created_at: at(0),
+            started_at: at(0),
+            retry: RunAction::default(),
+            stop: None,
+            log_tail: None,
+        };
+        watches.set(run, Watch::Running(Box::new(lease)));
+
+        assert_eq!(watches.take_due(at(11)).len(), 1);
+        watches.postpone(run, at(11));
+        assert_eq!(watches.next_time(), Some(at(12)), "it is tried again");
+        assert_eq!(watches.take_due(at(12)).len(), 1);
+        assert_eq!(watches.extend(run, 1, at(12)), Some(at(42)));
+        watches.postpone(run, at(12));
+
+        assert_eq!(watches.next_time(), Some(at(42)));
     }
 }

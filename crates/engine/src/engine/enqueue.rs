@@ -9,7 +9,7 @@ use punctual_store::{Bytes, DOCUMENT_BYTES_MAX, Document, Queue, RunFilter, RunK
 
 use super::Engine;
 use super::queues::check_name;
-use crate::desk::{CallbackEnd, MakeError, Order, Recorded};
+use crate::desk::{CallbackEnd, MakeError, Order, Recorded, to_the_end};
 use crate::error::EngineError;
 
 /// A run to put on a queue.
@@ -90,7 +90,7 @@ impl Engine {
                 break;
             }
             let wanted: Vec<Order> = open.iter().map(|place| wanted(&queue, &orders[*place])).collect();
-            match self.inner.desk.make(&wanted, request.clone()).await {
+            match self.inner.desk.make(wanted, request.clone()).await {
                 Ok(runs) => {
                     for (place, run) in open.into_iter().zip(runs) {
                         answers[place] = Some(Enqueued { run, existing: false });
@@ -144,7 +144,7 @@ impl Engine {
             };
             return Err(EngineError::Invalid(format!("run {run} is no dead letter: {how}")));
         }
-        self.inner.desk.revive(&view.stored).await.map_err(|error| refused(error, run))
+        self.inner.desk.revive(view.stored).await.map_err(|error| refused(error, run))
     }
 
     /// Tries dead letters of a queue again; says how many, and whether there may be more.
@@ -157,7 +157,7 @@ impl Engine {
         let queue = self.find_queue(namespace, queue).await?;
         let (dead, more) = self.some_runs(&queue, RunFilter::DeadLetter, runs_max).await?;
         let mut count = 0;
-        for dead in &dead {
+        for dead in dead {
             match self.inner.desk.revive(dead).await {
                 Ok(_) => count += 1,
                 // Somebody else was faster, or another run has its id now.
@@ -189,9 +189,10 @@ impl Engine {
             let (found, beyond) = self.some_runs(&queue, *filter, left).await?;
             more |= beyond;
             for step in found.chunks(PURGE_STEP) {
+                let (desk, step) = (self.inner.desk.clone(), step.to_vec());
                 count += match dead_letters {
-                    true => self.inner.desk.bury(step).await?,
-                    false => self.inner.desk.discard(step).await?,
+                    true => desk.bury(&step).await?,
+                    false => to_the_end(async move { desk.discard(&step).await }).await?,
                 };
             }
         }
@@ -225,7 +226,8 @@ impl Engine {
 
     /// An attempt's end will be told by a callback. False if it did not count any more.
     pub async fn await_callback(&self, run: RunKey, attempt: u32) -> Result<bool, EngineError> {
-        self.inner.desk.await_callback(run, attempt).await
+        let desk = self.inner.desk.clone();
+        to_the_end(async move { desk.await_callback(run, attempt).await }).await
     }
 
     /// A callback tells how a run ended.
@@ -237,7 +239,8 @@ impl Engine {
     ) -> Result<Recorded, EngineError> {
         let _place = self.inner.router.admit()?;
         self.run(namespace, run).await?;
-        self.inner.desk.callback(run, end).await
+        let desk = self.inner.desk.clone();
+        to_the_end(async move { desk.callback(run, end).await }).await
     }
 
     /// A small document by its name, and how often it was written.

@@ -23,8 +23,16 @@ impl Engine {
                     // Once for all of them, and first: others may be of schedules of these queues.
                     self.hear_of_queues().await;
                 }
+                let mut changed = Vec::new();
                 for news in heard.drain(..) {
-                    self.hear(news).await;
+                    match news {
+                        News::Stop(run) => changed.push(run),
+                        news => self.hear(news).await,
+                    }
+                }
+                if !changed.is_empty() {
+                    let desk = self.inner.desk.clone();
+                    tokio::spawn(async move { desk.look_at(changed).await });
                 }
             }
             tokio::time::sleep(LISTEN_AGAIN).await;
@@ -40,11 +48,18 @@ impl Engine {
             News::Ready(queue) | News::Queue(queue) => inner.desk.ring_here(queue),
             News::Wanted { queue, at } => inner.desk.wanted_at(queue, at),
             News::Tree { shard, tree, due_time } => inner.router.tell(shard, Event::Moved { tree, due_time }),
-            News::Stop(run) => {
-                let desk = inner.desk.clone();
-                tokio::spawn(async move { desk.look_at(run).await });
+            // All that were told together are looked at together.
+            News::Stop(_) => {}
+            News::Ending(ending) => {
+                let (desk, run) = (inner.desk.clone(), ending.run);
+                if let Some(written) = inner.router.hear_of_end(*ending) {
+                    tokio::spawn(async move {
+                        if written.await {
+                            desk.has_ended(run);
+                        }
+                    });
+                }
             }
-            News::Ending(ending) => inner.router.hear_of_end(*ending),
             News::Written { to, ticket, answer } => inner.router.hear_of_answer(to, ticket, answer),
             News::Watched { at, watch } => inner.outlet.watchers.hear_of_watch(at, watch, self.now()),
             News::Happened(told) => inner.outlet.watchers.hear(*told),

@@ -82,7 +82,11 @@ impl Member {
             }
             match self.round().await {
                 Ok(_) => self.recovered(),
-                Err(error) => self.engine.inner.outlet.stumbled(&error),
+                Err(error) => {
+                    self.engine.inner.outlet.stumbled(&error);
+                    // It may have been counted as dead, and the word of that was lost.
+                    self.engine.inner.desk.doubt();
+                }
             }
         }
         self.leave().await;

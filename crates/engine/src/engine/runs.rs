@@ -10,7 +10,7 @@ use punctual_store::{RunDetails, RunFilter, RunKey, RunQuery, StoredRun};
 
 use super::Engine;
 use super::queues::check_name;
-use crate::desk::{Claimed, Pulse, PulseAnswer, Recorded, Report};
+use crate::desk::{Claimed, Pulse, PulseAnswer, Recorded, Report, to_the_end};
 use crate::error::EngineError;
 
 /// A run with what it was made with.
@@ -106,13 +106,15 @@ impl Engine {
     /// Records how an attempt ended.
     pub async fn report(&self, report: Report) -> Result<Recorded, EngineError> {
         let _place = self.inner.router.admit()?;
-        self.inner.desk.report(report).await
+        let desk = self.inner.desk.clone();
+        to_the_end(async move { desk.report(report).await }).await
     }
 
     /// Asks a run to stop; false if it had ended before.
     pub async fn stop_run(&self, namespace: &str, run: RunKey, kind: StopKind) -> Result<bool, EngineError> {
         self.run(namespace, run).await?;
-        self.inner.desk.stop(run, kind).await
+        let desk = self.inner.desk.clone();
+        to_the_end(async move { desk.stop(run, kind).await }).await
     }
 
     /// One run.

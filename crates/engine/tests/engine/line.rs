@@ -1,7 +1,7 @@
 //! A line to the reference store that can be cut, and that may lead to a store of its own.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
 
 use jiff::{SignedDuration, Timestamp};
 use punctual_core::{Entry, StartId};
@@ -13,6 +13,8 @@ use punctual_store::{
 };
 use tokio::sync::Notify;
 
+type IsSlow = fn(&RunWrite) -> bool;
+
 /// One node's way to the store.
 pub struct Line {
     pub store: Arc<Memory>,
@@ -23,17 +25,24 @@ pub struct Line {
     pub mute: AtomicBool,
     /// The next look at runs takes long: what it saw is told when a test says so.
     pub slow: AtomicBool,
-    /// The same of the next word that a run may be claimed again.
-    pub slow_release: AtomicBool,
+    /// The same of the next list of live runs: it is made when a test says so.
+    pub slow_list: AtomicBool,
+    /// The same of the next write of a run like this.
+    pub slow_write: Mutex<Option<IsSlow>>,
     pub looked: Notify,
     pub told: Notify,
 }
 
 impl Line {
     pub fn new(store: Arc<Memory>, shared: bool) -> Arc<Line> {
-        let (cut, mute, slow, slow_release) = Default::default();
+        let (cut, mute, slow, slow_list, slow_write) = Default::default();
         let (looked, told) = Default::default();
-        Arc::new(Line { store, shared, cut, mute, slow, slow_release, looked, told })
+        Arc::new(Line { store, shared, cut, mute, slow, slow_list, slow_write, looked, told })
+    }
+
+    /// The next write of a run like this is answered when a test says so.
+    pub fn slow_down(&self, is_slow: IsSlow) {
+        *self.slow_write.lock().unwrap() = Some(is_slow);
     }
 
     /// Tells what was seen only when the test says so.
@@ -103,6 +112,18 @@ impl Store for Line {
         })
     }
 
+    fn live_runs(&self, kept: Kept, after: Option<RunKey>, count: usize) -> Reply<'_, Vec<LiveRun>> {
+        Box::pin(async move {
+            if self.slow_list.swap(false, Ordering::SeqCst) {
+                self.dawdle().await;
+            }
+            if self.is_cut() {
+                return Err(StoreError::unavailable("the line is cut"));
+            }
+            self.store.live_runs(kept, after, count).await
+        })
+    }
+
     fn commit(&self, batch: Batch) -> Reply<'_, Vec<Result<(), StoreError>>> {
         Box::pin(async move {
             let lost = Err(StoreError::unavailable("the answer is lost"));
@@ -110,9 +131,9 @@ impl Store for Line {
                 return lost;
             }
             let mut writes = batch.units.iter().flat_map(|unit| &unit.runs);
-            let releases = writes.any(|write| matches!(write, RunWrite::Release { .. }));
+            let is_slow = self.slow_write.lock().unwrap().take_if(|slow| writes.any(*slow)).is_some();
             let answers = self.store.commit(batch).await;
-            if releases && self.slow_release.swap(false, Ordering::SeqCst) {
+            if is_slow {
                 self.dawdle().await;
             }
             if self.mute.load(Ordering::SeqCst) { lost } else { answers }
@@ -140,7 +161,6 @@ impl Store for Line {
         queues(namespace: Option<Arc<str>>) -> Vec<Queue>;
         queue_depth(queue: QueueKey) -> QueueDepth;
         update_queue(queue: QueueKey, settings: QueueSettings) -> Option<Queue>;
-        live_runs(kept: Kept, after: Option<RunKey>, count: usize) -> Vec<LiveRun>;
         closed_run(tree: TreeKey, start: StartId) -> Option<RunKey>;
         runs(query: RunQuery) -> Page<StoredRun>;
         run_details(run: RunKey) -> RunDetails;

@@ -10,7 +10,7 @@ use punctual_engine::{
     AttemptEnd, Directive, Engine, EngineConfig, OnDuplicate, Recorded, RunOrder, SystemClock,
 };
 use punctual_store::memory::Memory;
-use punctual_store::{Keeper, Kept, News, QueueSettings, Store};
+use punctual_store::{Keeper, Kept, News, QueueSettings, RunWrite, Store};
 
 use crate::line::Line;
 use crate::town::{Town, WAIT, claim, heartbeat, report, schedule, trigger, until};
@@ -84,6 +84,10 @@ fn order(timeouts: Timeouts, not_before: Option<Timestamp>) -> RunOrder {
     RunOrder { name, action, dedup, on_duplicate, not_before }
 }
 
+fn failed() -> AttemptEnd {
+    AttemptEnd::Failed(Failure::new("Oops", "as planned"), None)
+}
+
 fn silent_for(millis: i64) -> Timeouts {
     Timeouts { heartbeat: Some(SignedDuration::from_millis(millis)), ..Timeouts::default() }
 }
@@ -140,9 +144,8 @@ async fn a_run_that_is_taken_before_its_release_was_answered_stays_watched() {
         node.enqueue("default", "q", vec![order(timeouts, None)], None).await.unwrap();
         let first = claim(&node).await;
 
-        line.slow_release.store(true, Ordering::SeqCst);
-        let failed = AttemptEnd::Failed(Failure::new("Oops", "as planned"), None);
-        assert!(matches!(report(&node, &first, failed).await, Recorded::Retried { .. }));
+        line.slow_down(|write| matches!(write, RunWrite::Release { .. }));
+        assert!(matches!(report(&node, &first, failed()).await, Recorded::Retried { .. }));
         line.looked.notified().await;
         assert_eq!(claim(&node).await.live.attempt, 2);
         line.told.notify_one();
@@ -167,8 +170,7 @@ async fn an_old_look_at_a_run_does_not_end_the_wait_for_its_next_attempt() {
     assert!(matches!(directive, Directive::GoOn { .. }));
     line.looked.notified().await;
 
-    let failed = AttemptEnd::Failed(Failure::new("Oops", "as planned"), None);
-    assert!(matches!(report(&node, &claimed, failed).await, Recorded::Retried { .. }));
+    assert!(matches!(report(&node, &claimed, failed()).await, Recorded::Retried { .. }));
     line.told.notify_one();
 
     let again = claim(&node).await;
@@ -204,4 +206,64 @@ async fn runs_that_were_made_without_an_answer_are_looked_after() {
     triggering.await.unwrap();
     until("nobody took it in time", async || count().await == 1).await;
     node.stop(WAIT).await;
+}
+
+/// Whoever asks goes away before the answer comes. What was written is looked after all the same, also where nobody else would
+/// ever look.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_is_asked_by_somebody_who_goes_away_is_done_to_its_end() {
+    for shared in [true, false] {
+        let town = Town::new(1);
+        let line = Line::new(town.store.clone(), shared);
+        let node = start(&line, "node").await;
+        let soon = Timestamp::now() + SignedDuration::from_millis(50);
+        line.slow_down(|write| matches!(write, RunWrite::Insert(_)));
+        let asking = tokio::spawn({
+            let (node, delayed) = (node.clone(), vec![order(silent_for(3_600_000), Some(soon))]);
+            async move { node.enqueue("default", "q", delayed, None).await }
+        });
+        line.looked.notified().await;
+        asking.abort();
+        assert!(asking.await.unwrap_err().is_cancelled());
+        line.told.notify_one();
+        let first = claim(&node).await;
+
+        line.slow_down(|write| matches!(write, RunWrite::Retry { .. }));
+        let reporting = tokio::spawn({
+            let (node, first) = (node.clone(), first.clone());
+            async move { report(&node, &first, failed()).await }
+        });
+        line.looked.notified().await;
+        reporting.abort();
+        assert!(reporting.await.unwrap_err().is_cancelled());
+        line.told.notify_one();
+        assert_eq!(claim(&node).await.live.attempt, 2);
+        node.stop(WAIT).await;
+    }
+}
+
+/// A node that has just begun looks for runs of nodes that are gone, in an old list of those that are not.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_run_that_was_taken_from_a_living_node_by_mistake_is_given_back() {
+    let town = Town::new(2);
+    let line = Line::new(town.store.clone(), true);
+    line.slow_list.store(true, Ordering::SeqCst);
+    let hasty = start(&line, "hasty").await;
+    line.looked.notified().await;
+    let node = town.join("node").await;
+    town.settles(&[(&hasty, 1), (&node, 1)]).await;
+    node.enqueue("default", "q", vec![order(silent_for(1_000), None)], None).await.unwrap();
+    let claimed = claim(&node).await;
+    line.told.notify_one();
+    until("it is taken", async || hasty.metrics().runs_adopted.get() == 1).await;
+
+    // Longer than a worker may be silent.
+    for _ in 0..8 {
+        let directive = heartbeat(&node, &claimed, Duration::from_millis(200)).await;
+        assert!(matches!(directive, Directive::GoOn { .. }), "{directive:?}");
+    }
+    assert_eq!([&hasty, &node].map(|engine| engine.metrics().takeovers.get()), [0, 0]);
+    assert_eq!(report(&node, &claimed, AttemptEnd::Succeeded(None)).await, Recorded::Closed);
+    node.stop(WAIT).await;
+    hasty.stop(WAIT).await;
 }

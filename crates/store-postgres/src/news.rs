@@ -202,6 +202,11 @@ pub(crate) async fn keep_queues(mut news: Listener, queues: Arc<Queues>, chores:
     }
 }
 
+/// What is told need not survive a crash of the database. That is said in the statement itself: a proxy may hand the connection to
+/// somebody else afterwards, whose writes must.
+const TELL: &str = "SELECT punctual.tell(payload)
+    FROM (SELECT set_config('synchronous_commit', 'off', true)) AS quickly, unnest($1::text[]) AS payload";
+
 /// Tells in bundles; what cannot be told is lost.
 pub(crate) async fn keep_telling(pool: Pool, mut told: mpsc::UnboundedReceiver<News>, lanes: Arc<Lanes>) {
     while let Some(first) = told.recv().await {
@@ -218,11 +223,14 @@ pub(crate) async fn keep_telling(pool: Pool, mut told: mpsc::UnboundedReceiver<N
         while let Ok(more) = told.try_recv() {
             add(&more);
         }
-        if let Ok(session) = pool.session().await {
-            let all = payloads(words);
-            let _ = session
-                .execute("SELECT punctual.tell(payload) FROM unnest($1::text[]) AS payload", &[&all])
-                .await;
+        // The connection may have been lost since the last word: then once more, since saying it twice is harmless.
+        let all = payloads(words);
+        for _ in 0..2 {
+            let Ok(session) = pool.session().await else { break };
+            match session.execute(TELL, &[&all]).await {
+                Err(fault) if fault.is_connection_lost() => {}
+                _ => break,
+            }
         }
         tokio::time::sleep(lanes.pace.pause()).await;
     }

@@ -29,8 +29,10 @@ pub(crate) enum Purpose {
     Lease,
     /// Whatever is asked.
     Read,
-    /// Telling others something, which need not survive a crash of the database.
+    /// Telling others something.
     Tell,
+    /// Writing tables anew, which begins with reading them.
+    Rewrite,
 }
 
 /// How long a transaction that writes may wait for its next statement. They follow each other at once, unless the process has
@@ -85,7 +87,7 @@ impl Session {
     async fn set_up(&self, options: &Options, purpose: Purpose) -> Result<(), Fault> {
         let timeout = options.timeout(purpose).as_millis();
         let idle = match purpose {
-            Purpose::Write | Purpose::Lease => IDLE_MAX,
+            Purpose::Write | Purpose::Lease | Purpose::Rewrite => IDLE_MAX,
             Purpose::Read | Purpose::Tell => IDLE_MAX.max(options.statement_timeout),
         };
         let idle = idle.as_millis();
@@ -99,10 +101,12 @@ impl Session {
             }
             // Nothing that is read is found without a key either.
             Purpose::Read => "SET enable_seqscan = off; SET jit = off;",
-            Purpose::Tell => "SET synchronous_commit = off;",
+            Purpose::Tell | Purpose::Rewrite => "",
         };
+        // Whoever waits for a lock must see what its holder has written: with any other level a statement that began before would
+        // not, whatever the role or the database has as its default.
         let sql = format!(
-            "SET statement_timeout = {timeout}; SET lock_timeout = {timeout}; \
+            "SET default_transaction_isolation = 'read committed'; SET statement_timeout = {timeout}; SET lock_timeout = {timeout}; \
              SET idle_in_transaction_session_timeout = {idle}; {rest}"
         );
         self.run(&sql).await

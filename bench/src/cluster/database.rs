@@ -43,9 +43,14 @@ pub async fn checkpoint(client: &Client) -> Result<()> {
 
 /// Starts nodes on a database, and declares the queue "q".
 pub async fn nodes(url: &str, count: usize) -> Result<Vec<Engine>> {
+    nodes_with(Options::new(url), count).await
+}
+
+/// The same with other options.
+pub async fn nodes_with(options: Options, count: usize) -> Result<Vec<Engine>> {
     let mut engines = Vec::new();
     for index in 0..count {
-        let store = Postgres::open(Options { removes_days: true, ..Options::new(url) }).await?;
+        let store = Postgres::open(Options { removes_days: true, ..options.clone() }).await?;
         let config = EngineConfig { node: format!("node-{index}"), ..EngineConfig::default() };
         let engine = Engine::start(Arc::new(store), Arc::new(SystemClock), config).await?;
         engine.create_queue("default", "q", QueueSettings::default()).await?;

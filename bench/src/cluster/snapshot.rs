@@ -6,7 +6,9 @@ use std::time::{Duration, Instant};
 use anyhow::Result;
 use jiff::SignedDuration;
 
-use super::database::{connect, create as create_database, nodes};
+use punctual_store_postgres::Options;
+
+use super::database::{connect, create as create_database, nodes_with};
 use crate::embedded::node::{Worker, allow_all, create, every, schedule};
 
 /// Starts per second: about half of what two cores carry with a worker.
@@ -16,14 +18,19 @@ const LOAD: usize = 8_000;
 /// was taken stays: who has a schedule every second has a slow one after ten minutes.
 const PERIOD: usize = 60;
 
-/// For so many minutes without a snapshot, and with one.
-const MINUTES: [(bool, u64); 2] = [(false, 2), (true, 10)];
+/// How large tables may become where that is bounded.
+const BYTES_MAX: u64 = 1_000_000_000;
+
+/// For so many minutes without a snapshot, with one, and with one while tables are kept small.
+const PARTS: [(bool, Option<u64>, u64); 3] =
+    [(false, None, 2), (true, None, 10), (true, Some(BYTES_MAX), 10)];
 
 /// Starts and completions by the minute, with and without a snapshot, and how large the tables become.
 pub async fn measure(url: &str) -> Result<()> {
-    for (held, minutes) in MINUTES {
+    for (held, live_table_bytes_max, minutes) in PARTS {
         let database = create_database(url, "bench_snapshot").await?;
-        let engines = nodes(&database, 1).await?;
+        let options = Options { live_table_bytes_max, ..Options::new(&database) };
+        let engines = nodes_with(options, 1).await?;
         create(&engines[0], LOAD * PERIOD, |index| {
             let spec = every(SignedDuration::from_secs(PERIOD as i64), SignedDuration::ZERO)
                 .jitter(SignedDuration::from_millis(PERIOD as i64 * 1_000 - 1));
@@ -39,8 +46,11 @@ pub async fn measure(url: &str) -> Result<()> {
         }
         let watcher = connect(&database).await?;
         println!(
-            "{LOAD} starts a second of schedules every {PERIOD} s, a worker, a snapshot is {}:",
-            if held { "held open" } else { "not held" }
+            "{LOAD} starts a second of schedules every {PERIOD} s, a worker, a snapshot is {}{}:",
+            if held { "held open" } else { "not held" },
+            live_table_bytes_max
+                .map(|most| format!(", tables have {} MB at most", most / 1_000_000))
+                .unwrap_or_default()
         );
         for minute in 1..=minutes {
             let (started, completed) =
@@ -48,7 +58,8 @@ pub async fn measure(url: &str) -> Result<()> {
             let (begun, late) = (Instant::now(), engines[0].metrics().lateness.snapshot());
             tokio::time::sleep(Duration::from_secs(60)).await;
             let seconds = begun.elapsed().as_secs_f64();
-            let late = engines[0].metrics().lateness.since(&late).quantile(0.99) * 1_000.0;
+            let late = engines[0].metrics().lateness.since(&late);
+            let late = [0.5, 0.9, 0.99].map(|share| late.quantile(share) * 1_000.0);
             let rate = |before: u64, now: u64| (now - before) as f64 / seconds;
             let sizes = watcher
                 .query_one(
@@ -60,9 +71,12 @@ pub async fn measure(url: &str) -> Result<()> {
                 .await?;
             let size = |column: usize| sizes.get::<_, i64>(column) as f64 / 1e6;
             println!(
-                "  minute {minute:>2}: {:>6.0} started/s, {:>6.0} completed/s, lateness p99 {late:.1} ms; state {:.0} MB, live {:.0} MB, closed {:.0} MB",
+                "  minute {minute:>2}: {:>6.0} started/s, {:>6.0} completed/s, lateness p50, p90, p99 {:.1}, {:.1}, {:.1} ms; state {:.0} MB, live {:.0} MB, closed {:.0} MB",
                 rate(started, engines[0].metrics().started()),
                 rate(completed, worker.completed.load(Ordering::Relaxed)),
+                late[0],
+                late[1],
+                late[2],
                 size(0),
                 size(1),
                 size(2)

@@ -10,7 +10,7 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 use crate::fault::Fault;
-use crate::options::Options;
+use crate::options::LOOK_MAX;
 use crate::pool::Pool;
 use crate::session::Session;
 
@@ -24,14 +24,14 @@ const PAUSE: Duration = Duration::from_secs(5);
 /// A table is worth it if it is so many times as large as what lives in it; less, and it would soon have to be done again.
 const WORTH: u64 = 4;
 
-/// How long others may have to wait for the table, besides those who use it when we come.
+/// What may live in such a table: more than that is not copied while others wait.
+const LIVE_MAX: u64 = 1_000_000_000;
+
+/// How long others may have to wait for the copy.
 const HELD_UP_MAX: Duration = Duration::from_secs(5);
 
 /// How long the lock may be waited for: whoever comes meanwhile waits too.
 const LOCK_MAX: Duration = Duration::from_millis(300);
-
-/// How long reading the table beforehand may take, which holds nobody up.
-const LOOK_MAX: Duration = Duration::from_secs(120);
 
 /// How long a vacuum of the table is waited for, and how often it is asked for.
 const VACUUM_MAX: Duration = Duration::from_secs(20);
@@ -52,11 +52,6 @@ enum Done {
     NotWorth,
     /// Somebody else is doing it, or uses the table.
     Busy,
-}
-
-/// What such a connection is given: reading a large table takes a while.
-pub(crate) fn options(options: &Options) -> Options {
-    Options { statement_timeout: LOOK_MAX, ..options.clone() }
 }
 
 /// Looks at the sizes now and then, for as long as the store lives.
@@ -83,6 +78,8 @@ pub(crate) async fn keep_small(pool: Pool, bytes_max: u64) {
                 }
                 Ok(Some(Done::Busy)) => SOON,
                 Ok(Some(Done::NotWorth)) => LATER,
+                // The database is away, and others say so.
+                Err(fault) if fault.is_connection_lost() => SOON,
                 Err(fault) => {
                     tracing::warn!(table, error = %fault.answer(), "a table that has grown too large could not be written anew");
                     LATER
@@ -100,7 +97,7 @@ async fn shrink(pool: &Pool, table: &str, bytes_max: u64) -> Result<Option<Done>
     if before <= bytes_max {
         return Ok(None);
     }
-    session.run("BEGIN").await?;
+    session.run("BEGIN ISOLATION LEVEL READ COMMITTED").await?;
     let done = write_anew(&session, table, before).await;
     let end = if let Ok(Done::Anew { .. }) = done { "COMMIT" } else { "ROLLBACK" };
     let ended = session.run(end).await;
@@ -121,36 +118,48 @@ async fn write_anew(session: &Session, table: &str, before: u64) -> Result<Done,
         return Ok(Done::Busy);
     }
     // All of it is read, and not by way of an index that leads to every version. What is read here is in memory when it counts.
-    session.run("SET LOCAL enable_seqscan = on").await?;
+    let look = format!(
+        "SET LOCAL enable_seqscan = on; SET LOCAL enable_indexscan = off; SET LOCAL enable_indexonlyscan = off;
+         SET LOCAL enable_bitmapscan = off; SET LOCAL statement_timeout = {}",
+        LOOK_MAX.as_millis()
+    );
+    session.run(&look).await?;
     let live = format!("SELECT coalesce(sum(pg_column_size(kept)), 0)::bigint FROM punctual.{table} AS kept");
     let live = session.count(&live).await?;
-    if live.saturating_mul(WORTH) > before {
+    if live.saturating_mul(WORTH) > before || live > LIVE_MAX {
         return Ok(Done::NotWorth);
     }
     if !vacuum_is_over(session, table).await? {
         return Ok(Done::Busy);
     }
-    let (lock, most) = (LOCK_MAX.as_millis(), HELD_UP_MAX.as_millis());
-    let limits = format!("SET LOCAL lock_timeout = {lock}; SET LOCAL statement_timeout = {most}");
-    session.run(&limits).await?;
+    session.run(&format!("SET LOCAL lock_timeout = {}", LOCK_MAX.as_millis())).await?;
     let begun = Instant::now();
-    session.run(&format!("LOCK TABLE punctual.{table} IN ACCESS EXCLUSIVE MODE")).await?;
-    let copy = format!(
-        "CREATE TEMPORARY TABLE punctual_kept (LIKE punctual.{table} INCLUDING STORAGE) ON COMMIT DROP;
-         INSERT INTO punctual_kept SELECT * FROM punctual.{table} ORDER BY 1;
-         TRUNCATE punctual.{table};
-         INSERT INTO punctual.{table} SELECT * FROM punctual_kept"
-    );
-    session.run(&copy).await?;
+    let copy = [
+        format!("LOCK TABLE punctual.{table} IN ACCESS EXCLUSIVE MODE"),
+        format!(
+            "CREATE TEMPORARY TABLE punctual_kept (LIKE punctual.{table} INCLUDING STORAGE) ON COMMIT DROP"
+        ),
+        format!("INSERT INTO punctual_kept SELECT * FROM punctual.{table} ORDER BY 1"),
+        format!("TRUNCATE punctual.{table}"),
+        format!("INSERT INTO punctual.{table} SELECT * FROM punctual_kept"),
+    ];
+    for statement in copy {
+        // The bound is for all of them together.
+        let left = HELD_UP_MAX.saturating_sub(begun.elapsed()).as_millis().max(1);
+        session.run(&format!("SET LOCAL statement_timeout = {left}")).await?;
+        session.run(&statement).await?;
+    }
     Ok(Done::Anew { before, live, held_up: begun.elapsed() })
 }
 
-/// A vacuum in vain holds the table for seconds, again and again. It would give way to us, but only after a second in which all
-/// others wait behind us.
+/// A vacuum in vain holds the table, or what is too large for its pages, for seconds, again and again. It would give way to us,
+/// but only after a second in which all others wait behind us.
 async fn vacuum_is_over(session: &Session, table: &str) -> Result<bool, Fault> {
     let sql = format!(
-        "SELECT count(*) FROM pg_locks WHERE locktype = 'relation' AND relation = 'punctual.{table}'::regclass
-         AND mode = 'ShareUpdateExclusiveLock'"
+        "SELECT count(*) FROM pg_locks, pg_class AS kept
+         WHERE kept.oid = 'punctual.{table}'::regclass AND relation IN (kept.oid, kept.reltoastrelid)
+         AND database = (SELECT oid FROM pg_database WHERE datname = current_database())
+         AND locktype = 'relation' AND mode = 'ShareUpdateExclusiveLock'"
     );
     let begun = Instant::now();
     while session.count(&sql).await? > 0 {

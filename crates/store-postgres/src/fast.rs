@@ -34,8 +34,9 @@ pub(crate) enum Written {
     Nothing { moved: BTreeSet<usize> },
     /// Nothing was written: what is remembered of queues is old.
     QueuesChanged,
-    /// Nothing was written, since somebody was met; it is not known whom. Telling statements will tell.
-    Unclear,
+    /// Nothing was written, since somebody was met; it is not known whom. Telling statements will tell. Or nobody was, and states
+    /// are not where they were.
+    Unclear { states_missed: bool },
 }
 
 /// Whether a unit can be written without looking first.
@@ -128,7 +129,9 @@ pub(crate) async fn write(
     let judged = match answers {
         Ok(answers) => judge(&params, &answers).map(|written| (written, learnt(&params, &answers))),
         // A key that is there already: only statements that tell can say which.
-        Err(fault) if !telling && fault.is_duplicate() => Ok((Written::Unclear, Learnt::default())),
+        Err(fault) if !telling && fault.is_duplicate() => {
+            Ok((Written::Unclear { states_missed: false }, Learnt::default()))
+        }
         Err(fault) => Err(fault),
     };
     match judged {
@@ -196,7 +199,8 @@ fn judge(statements: &[columns::Statement<'_>], answers: &[Said]) -> Result<Writ
         let rows = match (said, &statement.wanted) {
             (Said::Changed(count), Wants::Changed(wanted)) if count == wanted => continue,
             (Said::Rows(rows), Wants::Spots(wanted, _)) if rows.len() as u64 == *wanted => continue,
-            (Said::Changed(_), _) | (_, Wants::Spots(..)) => return Ok(Written::Unclear),
+            (_, Wants::Spots(_, by_keys)) => return Ok(Written::Unclear { states_missed: !by_keys }),
+            (Said::Changed(_), _) => return Ok(Written::Unclear { states_missed: false }),
             (Said::Rows(rows), _) => rows,
         };
         match &statement.wanted {
@@ -219,7 +223,7 @@ fn judge(statements: &[columns::Statement<'_>], answers: &[Said]) -> Result<Writ
                 for (shard, believed, unit) in wanted {
                     let found = epoch(*shard).map_or(0, |row| row.get::<_, i64>(1));
                     if found != *believed && *by_spot {
-                        return Ok(Written::Unclear);
+                        return Ok(Written::Unclear { states_missed: false });
                     }
                     if found != *believed {
                         moved.insert(*unit);

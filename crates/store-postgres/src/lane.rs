@@ -310,7 +310,7 @@ async fn write_fast(
     claims: &mut Vec<(Claim, Waiter<Taken>)>,
     deferred: &mut HashSet<Place>,
 ) -> Result<(), Fault> {
-    let (mut tries, mut telling) = (0, false);
+    let (mut tries, mut telling, mut missed) = (0, false, false);
     loop {
         let places = batches
             .iter()
@@ -327,6 +327,10 @@ async fn write_fast(
         }
         match fast::write(session, (queues, spots), &units, &wanted, telling).await {
             Ok(Written::All(taken)) => {
+                if missed {
+                    // Nobody was met, so it was the spots: the table has been written anew, and all of them are wrong.
+                    spots.trees.clear();
+                }
                 for (batch, place) in places {
                     batches[batch].answers[place] = Some(Ok(()));
                 }
@@ -335,8 +339,11 @@ async fn write_fast(
                 }
                 return Ok(());
             }
-            Ok(Written::Nothing { moved }) => deferred.extend(moved.into_iter().map(|unit| places[unit])),
-            Ok(Written::Unclear) => telling = true,
+            Ok(Written::Nothing { moved }) => {
+                missed = false;
+                deferred.extend(moved.into_iter().map(|unit| places[unit]));
+            }
+            Ok(Written::Unclear { states_missed }) => (telling, missed) = (true, states_missed),
             Ok(Written::QueuesChanged) => {
                 queues.refresh(session).await?;
                 for place in &places {

@@ -68,8 +68,7 @@ impl Postgres {
             tokio::spawn(keep_scouting(pool(Purpose::Read, 1), queues.clone(), listeners.clone())),
         ];
         if let Some(bytes_max) = options.live_table_bytes_max {
-            let pool = Pool::new(address.clone(), Arc::new(anew::options(&options)), Purpose::Write, 1);
-            tasks.push(tokio::spawn(anew::keep_small(pool, bytes_max)));
+            tasks.push(tokio::spawn(anew::keep_small(pool(Purpose::Rewrite, 1), bytes_max)));
         }
         for _ in 0..options.writers.max(1) {
             tasks.push(tokio::spawn(lanes.clone().run(

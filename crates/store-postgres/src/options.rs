@@ -32,6 +32,9 @@ pub struct Options {
 /// How long a statement about leases may take: their time runs out meanwhile.
 const LEASE_TIMEOUT: Duration = Duration::from_secs(3);
 
+/// How long it may take to read a table that is to be written anew; nobody waits for that.
+pub(crate) const LOOK_MAX: Duration = Duration::from_secs(120);
+
 /// How much longer than the server's own bound an answer is waited for.
 const GRACE: Duration = Duration::from_secs(2);
 
@@ -40,13 +43,16 @@ impl Options {
     pub(crate) fn timeout(&self, purpose: Purpose) -> Duration {
         match purpose {
             Purpose::Lease => self.statement_timeout.min(LEASE_TIMEOUT),
-            Purpose::Write | Purpose::Read | Purpose::Tell => self.statement_timeout,
+            Purpose::Write | Purpose::Read | Purpose::Tell | Purpose::Rewrite => self.statement_timeout,
         }
     }
 
     /// The longest that an answer is waited for.
     pub(crate) fn patience(&self, purpose: Purpose) -> Duration {
-        self.timeout(purpose) + GRACE
+        match purpose {
+            Purpose::Rewrite => LOOK_MAX + GRACE,
+            _ => self.timeout(purpose) + GRACE,
+        }
     }
 
     /// The usual ones.

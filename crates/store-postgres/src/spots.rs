@@ -98,6 +98,11 @@ impl<K: Hash + Eq + Copy> Known<K> {
         (known, moved)
     }
 
+    /// None is right any more.
+    pub(crate) fn clear(&self) {
+        *self.spots() = KeyMap::default();
+    }
+
     pub(crate) fn forget(&self, keys: impl Iterator<Item = K>) {
         let mut spots = self.spots();
         for key in keys {

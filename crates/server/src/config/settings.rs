@@ -112,7 +112,7 @@ settings! {
         "Verdicts that are kept at most, whatever their age; the oldest go.",
         read_bound, show_bound;
     live_table_bytes_max: "a number of bytes from 1048576, or `none`",
-        "How large a table of live work in PostgreSQL may become while somebody holds a snapshot open, which keeps all that changed since. A larger one is written anew: schedules and runs wait for a moment, and that snapshot then finds the table empty, as after a `TRUNCATE`. Take backups that read tables, such as pg_dump, only without it or from a replica.",
+        "How large a table of live work in PostgreSQL may become while somebody holds a snapshot open, which keeps all that changed since. A larger one is written anew: schedules and runs wait for a moment, and that snapshot then finds the table empty, as after a `TRUNCATE`. So leave it at `none` where backups read tables, as pg_dump does; physical ones are as good as ever.",
         |text: &str| read_bound(text).filter(|bound| bound.is_none_or(|bytes| bytes >= 1 << 20)), show_bound;
     allow_commands: "`true` or `false`",
         "Allows schedules to start commands on this machine, as the user of the server. Whoever may create schedules may then do anything.",

@@ -68,6 +68,8 @@ impl Town {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_a_snapshot_keeps_is_thrown_away_where_the_operator_allows_it_and_nothing_else_is() {
     let server = Server::start_careless().expect("PostgreSQL starts");
+    let level = "ALTER ROLE postgres SET default_transaction_isolation = 'repeatable read'";
+    server.query("postgres", level).expect("who begins to wait for a table must not keep an old view of it");
     let options = Options { live_table_bytes_max: Some(BYTES_MAX), ..Options::new("") };
     let (store, busy) = open_with(&server, "growth", options).await;
     let mut town = Town { server, store, busy, round: 0, waited: Duration::ZERO };

@@ -19,7 +19,7 @@ const LOAD: usize = 8_000;
 const PERIOD: usize = 60;
 
 /// How large tables may become where that is bounded.
-const BYTES_MAX: u64 = 1_000_000_000;
+const BYTES_MAX: u64 = 400_000_000;
 
 /// For so many minutes without a snapshot, with one, and with one while tables are kept small.
 const PARTS: [(bool, Option<u64>, u64); 3] =

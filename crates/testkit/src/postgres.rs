@@ -1,22 +1,16 @@
 //! A PostgreSQL of our own: in a temporary folder, durable, on loopback only, gone when dropped.
 
-use std::fs::{self, File};
-use std::net::{Ipv4Addr, TcpListener};
+use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
-use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
 
-/// Where Debian keeps the server's programs, one folder for each version.
-const VERSIONS: &str = "/usr/lib/postgresql";
-
-/// A folder whose `initdb` and `postgres` are taken instead, so that tests can be run on any version.
-const CHOSEN: &str = "PUNCTUAL_TEST_POSTGRES";
-
-/// Debian starts a server as soon as the package is there, unless this file says otherwise before.
-const NO_CLUSTER: &str = "/etc/postgresql-common/createcluster.d/punctual.conf";
+use crate::certificate::{CERTIFICATE, KEY};
+use crate::programs::{
+    Programs, as_user, command, folder, free_port, give, guarded, postgres_programs, run, user,
+};
 
 const START_MAX: Duration = Duration::from_secs(60);
 
@@ -31,9 +25,6 @@ const SETTINGS: [&str; 7] = [
     "listen_addresses=127.0.0.1",
 ];
 
-/// Runs a server until its own standard input is closed, and cleans up: so nothing stays even when we are killed.
-const GUARD: &str = r#"folder=$1; shift; "$@" & read -r _; kill -INT $!; wait $!; rm -rf "$folder""#;
-
 /// A running server.
 pub struct Postgres {
     guard: Child,
@@ -43,15 +34,6 @@ pub struct Postgres {
     port: u16,
     settings: &'static [&'static str],
 }
-
-/// Where programs are. Whoever chose a version may have no more than the server, and clients of another one will do.
-struct Programs {
-    server: PathBuf,
-    clients: PathBuf,
-}
-
-/// Tells several servers of one process apart.
-static STARTED: AtomicU32 = AtomicU32::new(0);
 
 impl Postgres {
     /// Installs the programs where they are missing and we may, makes an empty cluster and starts it.
@@ -71,15 +53,9 @@ impl Postgres {
     }
 
     fn start_with(settings: &'static [&'static str]) -> Result<Postgres> {
-        let programs = programs()?;
+        let programs = postgres_programs()?;
         let user = user()?;
-        let number = STARTED.fetch_add(1, Ordering::Relaxed);
-        let folder = format!("punctual-postgres-{}-{number}", std::process::id());
-        let folder = std::env::temp_dir().join(folder);
-        fs::create_dir(&folder).with_context(|| format!("cannot make {}", folder.display()))?;
-        if let Some(user) = user {
-            run(command("chown").arg(user).arg(&folder))?;
-        }
+        let folder = folder("postgres", user)?;
         let data = folder.join("data");
         let made = as_user(user, &programs.server.join("initdb"), &folder)
             .args(["--username=postgres", "--auth=trust", "--encoding=UTF8", "--locale=C", "--no-sync"])
@@ -91,8 +67,7 @@ impl Postgres {
             let _ = fs::remove_dir_all(&folder);
             bail!("initdb failed in {}", folder.display());
         }
-        // Free now, and nobody else here asks for ports by number.
-        let port = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?.local_addr()?.port();
+        let port = free_port()?;
         let guard = guard(&programs.server, user, &folder, port, settings)?;
         let postgres = Postgres { guard, programs, user, folder, port, settings };
         postgres.wait()?;
@@ -154,6 +129,37 @@ impl Postgres {
         Ok(self.query(database, &sql)?.lines().count())
     }
 
+    /// Takes encrypted connections alone from now on, and says that it is `localhost`. False if it was built without that.
+    pub fn encrypt(&self) -> Result<bool> {
+        for (name, bytes) in [("server.pem", CERTIFICATE), ("server.key", KEY)] {
+            let file = self.folder.join("data").join(name);
+            fs::write(&file, bytes)?;
+            run(command("chmod").arg("600").arg(&file))?;
+            give(&file, self.user)?;
+        }
+        let set =
+            |name: &str, value: &str| self.query("postgres", &format!("ALTER SYSTEM SET {name} = '{value}'"));
+        set("ssl_cert_file", "server.pem")?;
+        set("ssl_key_file", "server.key")?;
+        match set("ssl", "on") {
+            Err(error) if error.to_string().contains("not supported by this build") => return Ok(false),
+            done => done?,
+        };
+        let rules = self.folder.join("data/pg_hba.conf");
+        let encrypted = fs::read_to_string(&rules)?.replace("\nhost ", "\nhostssl ");
+        fs::write(&rules, encrypted)?;
+        self.query("postgres", "SELECT pg_reload_conf()")?;
+        let begun = Instant::now();
+        let seen = "SELECT ssl FROM pg_stat_ssl WHERE pid = pg_backend_pid()";
+        while self.query("postgres", seen)?.trim() != "t" {
+            if begun.elapsed() > START_MAX {
+                bail!("PostgreSQL does not encrypt:\n{}", self.log());
+            }
+            std::thread::sleep(Duration::from_millis(10));
+        }
+        Ok(true)
+    }
+
     /// What it has written to its log so far.
     pub fn log(&self) -> String {
         fs::read_to_string(self.folder.join("log")).unwrap_or_default()
@@ -183,107 +189,8 @@ impl Drop for Postgres {
 
 /// Starts the server below a guard.
 fn guard(programs: &Path, user: Option<&str>, folder: &Path, port: u16, settings: &[&str]) -> Result<Child> {
-    let log = File::options().create(true).append(true).open(folder.join("log"))?;
-    let mut guard = as_user(user, Path::new("sh"), folder);
-    guard.args(["-c", GUARD, "sh"]).arg(folder).arg(programs.join("postgres"));
-    guard.arg("-D").arg(folder.join("data")).arg("-k").arg(folder).arg("-p").arg(port.to_string());
-    guard.args(SETTINGS.iter().chain(settings).flat_map(|setting| ["-c", setting]));
-    guard.stdin(Stdio::piped()).stdout(log.try_clone()?).stderr(log);
-    guard.spawn().context("cannot start PostgreSQL")
-}
-
-/// The programs that were chosen, or those of the newest version that is installed.
-fn programs() -> Result<Programs> {
-    let Some(chosen) = std::env::var_os(CHOSEN) else {
-        let installed = installed()?;
-        return Ok(Programs { server: installed.clone(), clients: installed });
-    };
-    // They are run from another folder than this one.
-    let server = fs::canonicalize(&chosen).with_context(|| format!("{CHOSEN} is {}", chosen.display()))?;
-    if !server.join("initdb").exists() || !server.join("postgres").exists() {
-        bail!("{CHOSEN} is {}, which lacks initdb or postgres", server.display());
-    }
-    let has_clients = ["createdb", "psql", "pg_isready"].iter().all(|client| server.join(client).exists());
-    let clients = if has_clients { server.clone() } else { installed()? };
-    Ok(Programs { server, clients })
-}
-
-/// The folder with the programs of the newest version, which is installed where there is none and we may.
-fn installed() -> Result<PathBuf> {
-    if let Some(found) = newest() {
-        return Ok(found);
-    }
-    eprintln!("PostgreSQL is missing, installing postgresql");
-    if !exists("apt-get") || !is_root()? {
-        bail!("PostgreSQL is needed below {VERSIONS} and we may not install it; install it and try again");
-    }
-    let file = Path::new(NO_CLUSTER);
-    fs::create_dir_all(file.parent().unwrap_or(file))?;
-    fs::write(file, "create_main_cluster = false\n")?;
-    run(command("apt-get").args(["update", "-qq"]))?;
-    run(command("apt-get").env("DEBIAN_FRONTEND", "noninteractive").args([
-        "install",
-        "-y",
-        "-qq",
-        "postgresql",
-    ]))?;
-    newest().with_context(|| format!("PostgreSQL was installed, but not below {VERSIONS}"))
-}
-
-fn newest() -> Option<PathBuf> {
-    let folders = fs::read_dir(VERSIONS).ok()?.flatten();
-    let versions = folders.filter_map(|folder| folder.file_name().to_str()?.parse::<u32>().ok());
-    let bin = |version: u32| Path::new(VERSIONS).join(version.to_string()).join("bin");
-    let mut found: Vec<u32> = versions.filter(|version| bin(*version).join("postgres").exists()).collect();
-    found.sort_unstable();
-    found.pop().map(bin)
-}
-
-/// Whom the server runs as: nobody else, unless we are root, which it refuses.
-fn user() -> Result<Option<&'static str>> {
-    if !is_root()? {
-        return Ok(None);
-    }
-    let known = |user: &&str| command("id").arg(user).output().is_ok_and(|output| output.status.success());
-    ["postgres", "nobody"].into_iter().find(known).map(Some).context("no user to run PostgreSQL as")
-}
-
-fn is_root() -> Result<bool> {
-    Ok(output(command("id").arg("-u"))?.trim() == "0")
-}
-
-/// A program in a folder that the user may enter.
-fn as_user(user: Option<&str>, program: &Path, folder: &Path) -> Command {
-    let mut command = match user {
-        None => Command::new(program),
-        Some(user) => {
-            // It becomes the program instead of staying its parent.
-            let mut command = Command::new("setpriv");
-            command.args(["--reuid", user, "--regid", user, "--clear-groups"]).arg(program);
-            command
-        }
-    };
-    command.current_dir(folder);
-    command
-}
-
-fn command(program: &str) -> Command {
-    Command::new(program)
-}
-
-fn exists(program: &str) -> bool {
-    command(program).arg("--version").stdout(Stdio::null()).stderr(Stdio::null()).status().is_ok()
-}
-
-fn run(command: &mut Command) -> Result<()> {
-    let status = command.status().with_context(|| format!("cannot run {command:?}"))?;
-    if !status.success() {
-        bail!("{command:?} ended with {status}");
-    }
-    Ok(())
-}
-
-fn output(command: &mut Command) -> Result<String> {
-    let output = command.output().with_context(|| format!("cannot run {command:?}"))?;
-    Ok(String::from_utf8_lossy(&output.stdout).into_owned())
+    guarded("INT", user, folder, &programs.join("postgres"), |server| {
+        server.arg("-D").arg(folder.join("data")).arg("-k").arg(folder).arg("-p").arg(port.to_string());
+        server.args(SETTINGS.iter().chain(settings).flat_map(|setting| ["-c", setting]));
+    })
 }

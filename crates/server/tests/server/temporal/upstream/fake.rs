@@ -23,6 +23,7 @@ use punctual_temporal_api::temporal::api::history::v1::history_event::Attributes
 use punctual_temporal_api::temporal::api::history::v1::{History, HistoryEvent};
 use punctual_temporal_api::temporal::api::workflow::v1::WorkflowExecutionInfo;
 use punctual_temporal_api::temporal::api::workflowservice::v1 as service;
+use punctual_testkit::certificate::{CERTIFICATE, KEY};
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use service::workflow_service_server::{WorkflowService, WorkflowServiceServer};
@@ -33,9 +34,6 @@ use tokio_rustls::TlsAcceptor;
 use tonic::codec::CompressionEncoding::Gzip;
 use tonic::metadata::MetadataMap;
 use tonic::{Code, Request, Response, Status};
-
-const CERTIFICATE: &[u8] = include_bytes!("../../fixtures/server.pem");
-const KEY: &[u8] = include_bytes!("../../fixtures/server.key");
 
 #[derive(Clone)]
 pub struct State {

@@ -1,12 +1,11 @@
 //! A cluster over TLS must prove who it is, and is shown our key for our own requests alone.
 
-use std::path::Path;
-
 use punctual_server::{Config, Server};
 use punctual_temporal_api::temporal::api::enums::v1::{
     ScheduleOverlapPolicy as Overlap, WorkflowExecutionStatus as Status,
 };
 use punctual_temporal_api::temporal::api::workflowservice::v1 as service;
+use punctual_testkit::certificate;
 use tonic::Code;
 
 use super::super::{Front, creation};
@@ -16,10 +15,9 @@ use crate::bed::{Bed, config};
 
 /// A server that trusts the fake's authority and knows the cluster by this name.
 fn trusting(fake: &Fake, name: &str) -> Config {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/server/fixtures/root.pem");
     let mut config = config();
     config.temporal_upstream = format!("https://{name}:{}", fake.address.port());
-    config.temporal_upstream_ca = root.display().to_string();
+    config.temporal_upstream_ca = certificate::root().display().to_string();
     config
 }
 

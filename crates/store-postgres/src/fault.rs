@@ -57,6 +57,14 @@ impl Fault {
         error.code() == Some(&SqlState::UNIQUE_VIOLATION)
     }
 
+    /// Whether the other side has not proved to be the database: it will not prove it in a moment either.
+    pub(crate) fn is_distrust(&self) -> bool {
+        let Fault::Database(error) = self else { return false };
+        let cause = std::error::Error::source(error).and_then(|cause| cause.downcast_ref::<std::io::Error>());
+        let cause = cause.and_then(std::io::Error::get_ref).and_then(|cause| cause.downcast_ref());
+        matches!(cause, Some(rustls::Error::InvalidCertificate(_)))
+    }
+
     /// Whether the connection is of no use any more, or leads to a server that does not take writes.
     pub(crate) fn is_connection_lost(&self) -> bool {
         if let Fault::Silent = self {
@@ -95,7 +103,8 @@ pub(crate) fn shown(error: &Error) -> String {
     match error.as_db_error() {
         Some(said) if pooled.contains(said.code()) => format!(
             "{} ({}): the address leads through a proxy that hands out connections by transaction and does not keep prepared \
-             statements; give the address of the server itself, or let the proxy pool by session",
+             statements; have it keep them (`max_prepared_statements` of PgBouncer 1.21 and later) or pool by session, or give the \
+             address of the server itself",
             said.message(),
             said.code().code()
         ),

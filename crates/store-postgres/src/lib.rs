@@ -3,7 +3,7 @@
 //! Reading order: [`Postgres`], `store` (the contract, method by method), `lane` (what waits becomes one transaction),
 //! `fast` (units that meet nobody, as a few statements over arrays), `spots` (where rows are, without their indexes), `careful` (all others, one after another), `reader`,
 //! `roster` (leases and nodes, by the database's clock), `news` (what nodes tell each other), `days` (history by day), `anew` (tables that grow while somebody holds a snapshot open),
-//! `import` (everything from another database).
+//! `proxy` (what one on the way must do for us), `import` (everything from another database).
 //!
 //! Every commit holds the row of its shard's epoch against change, and compares the sequence of each schedule in the statement
 //! that writes it: so two owners of a shard, or an owner and a command on another node, cannot both advance a schedule.
@@ -24,6 +24,7 @@ mod open;
 mod options;
 mod pace;
 mod pool;
+mod proxy;
 mod queues;
 mod reader;
 mod retire;

@@ -1,9 +1,9 @@
-//! Opening a database: connect, make or migrate the schema, and see that news arrive.
+//! Opening a database: connect, make or migrate the schema, and see that the way there carries what we need.
 
 use std::sync::Arc;
 use std::time::Duration;
 
-use punctual_store::{News, StoreError};
+use punctual_store::StoreError;
 use tokio::sync::mpsc;
 
 use crate::fault::Fault;
@@ -17,7 +17,7 @@ use crate::pool::Pool;
 use crate::queues::Queues;
 use crate::session::{Address, Purpose, Session};
 use crate::spots::Spots;
-use crate::{Options, Postgres, anew, days};
+use crate::{Options, Postgres, anew, days, proxy};
 
 /// Each step makes the schema one version newer.
 const MIGRATIONS: [&str; 4] = [
@@ -55,7 +55,12 @@ impl Postgres {
             StoreError::unavailable(format!("cannot listen at {}: {}", listen.shown(), fault.answer()))
         };
         let listening = news::open(&listen, &options, &listeners).await.map_err(unheard)?;
-        hear_oneself(&session, &listeners).await?;
+        proxy::hear_oneself(&session, &listeners).await?;
+        if options.listen_url.is_some() {
+            // Else there is no such proxy: we would have heard nothing.
+            let kept = proxy::keeps_statements(&session, &address, &options).await;
+            kept.map_err(|fault| fault.answer())?;
+        }
 
         let chores = Arc::new(pool(Purpose::Write, 1));
         let (lanes, fresh) = (Arc::new(Lanes::new()), Arc::new(Fresh::default()));
@@ -110,7 +115,9 @@ pub(crate) async fn first_session(address: &Address, options: &Options) -> Resul
         match Session::open(address, options, Purpose::Read, |_| {}).await {
             Ok(session) => return Ok(session),
             Err(fault)
-                if begun.elapsed() + pause > options.connect_timeout || !fault.is_connection_lost() =>
+                if begun.elapsed() + pause > options.connect_timeout
+                    || !fault.is_connection_lost()
+                    || fault.is_distrust() =>
             {
                 let reason = fault.answer();
                 return Err(StoreError::unavailable(format!(
@@ -185,17 +192,4 @@ async fn set_number(session: &Session, name: &str, number: i64) -> Result<(), Fa
         ON CONFLICT (name) DO UPDATE SET number = excluded.number";
     session.execute(sql, &[&name, &number]).await?;
     Ok(())
-}
-
-/// A proxy that hands out connections by transaction swallows news: better to know it at once.
-async fn hear_oneself(session: &Session, listeners: &Listeners) -> Result<(), StoreError> {
-    let mut news = listeners.add();
-    session.execute("SELECT punctual.tell('N')", &[]).await.map_err(|fault| fault.answer())?;
-    let heard = async { while news.recv().await.is_some_and(|heard| heard != News::Roster) {} };
-    tokio::time::timeout(Duration::from_secs(5), heard).await.map_err(|_| {
-        StoreError::unavailable(
-            "what is told with NOTIFY is not heard with LISTEN: the address leads through a proxy that hands out \
-             connections by transaction. Give an address for listening that leads to the server itself",
-        )
-    })
 }

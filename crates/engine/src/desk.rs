@@ -14,11 +14,11 @@ mod pulse;
 mod seen;
 mod stop;
 mod watch;
+mod works;
 
 use std::ops::Range;
-use std::sync::atomic::{AtomicU8, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use jiff::{SignedDuration, Timestamp};
 use punctual_core::ScheduleKey;
@@ -29,12 +29,13 @@ use tokio::sync::{Notify, mpsc};
 use bell::Bells;
 pub use claim::Claimed;
 pub use end::{AttemptEnd, Recorded, Report};
-pub(crate) use make::{MakeError, Order};
+pub(crate) use make::{MakeError, Order, Request};
 pub use outside::{CALLBACK_WORKER, CallbackEnd};
 pub use pulse::{Directive, Pulse, PulseAnswer};
 use seen::Seen;
 pub use seen::Sighting;
 use watch::{Lease, Watch, Watches};
+use works::Works;
 
 use crate::clock::Clock;
 use crate::cluster::Node;
@@ -48,22 +49,13 @@ use crate::router::Router;
 /// they may take. It is in the name because that is what is kept of a worker: so it holds after a restart, and at every node.
 pub const QUIET_WORKER: &str = "quiet:";
 
-/// How often runs are looked for when the database did not answer, once in a round of the roster.
-const DOUBTS: u8 = 2;
+/// How often runs are looked for when the database did not answer, and how far apart: what was still being written at the first
+/// look is there at the last, since no statement takes longer.
+const DOUBTS: u8 = 3;
+const DOUBT_PAUSE: Duration = Duration::from_secs(6);
 
 /// How long such a worker may be silent where nothing says how long its attempt may take.
 const QUIET_LEASE: SignedDuration = SignedDuration::from_hours(1);
-
-/// Does something to its end even if whoever asked for it goes away: what is written must be watched too.
-pub(crate) async fn to_the_end<T, E>(
-    work: impl Future<Output = Result<T, E>> + Send + 'static,
-) -> Result<T, E>
-where
-    T: Send + 'static,
-    E: From<EngineError> + Send + 'static,
-{
-    tokio::spawn(work).await.unwrap_or_else(|_| Err(EngineError::Stopping.into()))
-}
 
 /// The keeper of runs.
 pub(crate) struct Desk {
@@ -83,8 +75,9 @@ pub(crate) struct Desk {
     /// Somebody wants a run to stop.
     pub(super) directives: Notify,
     /// The database may have written what it did not answer: runs may be under this node's name that it does not watch. So
-    /// often it will be looked for them: what was still being written at the first look is there at the next.
-    doubts: AtomicU8,
+    /// often they will be looked for, and not before this.
+    doubts: Mutex<(u8, Instant)>,
+    works: Works,
 }
 
 impl Desk {
@@ -97,7 +90,8 @@ impl Desk {
         node: Node,
     ) -> Desk {
         let (watches, bells, seen) = Default::default();
-        let (alarm, directives, doubts) = Default::default();
+        let (alarm, directives, works) = Default::default();
+        let doubts = Mutex::new((0, Instant::now()));
         let keys = tokio::sync::Mutex::new((0..0, Timestamp::MIN));
         Desk {
             store,
@@ -113,18 +107,42 @@ impl Desk {
             alarm,
             directives,
             doubts,
+            works,
         }
+    }
+
+    /// Does something to its end even if whoever asked for it goes away: what is written must be watched too.
+    pub(crate) async fn to_the_end<T, E>(
+        &self,
+        work: impl Future<Output = Result<T, E>> + Send + 'static,
+    ) -> Result<T, E>
+    where
+        T: Send + 'static,
+        E: From<EngineError> + Send + 'static,
+    {
+        self.works.spawn(work).await.unwrap_or_else(|_| Err(EngineError::Stopping.into()))
+    }
+
+    /// Waits until all of that is done: what is written later, nobody would look after.
+    pub(crate) async fn finish(&self) {
+        self.works.finish().await;
     }
 
     /// What is watched may be less than there is.
     pub(crate) fn doubt(&self) {
-        self.doubts.store(DOUBTS, Ordering::Relaxed);
+        let mut doubts = self.doubts.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+        *doubts = (DOUBTS, Instant::now());
     }
 
     /// Whether it may be less; whoever asks looks again.
     pub(crate) fn take_doubt(&self) -> bool {
-        let fewer = |doubts: u8| doubts.checked_sub(1);
-        self.doubts.fetch_update(Ordering::Relaxed, Ordering::Relaxed, fewer).is_ok()
+        let mut doubts = self.doubts.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+        let (left, not_before) = *doubts;
+        if left == 0 || not_before > Instant::now() {
+            return false;
+        }
+        *doubts = (left - 1, Instant::now() + DOUBT_PAUSE);
+        true
     }
 
     pub(super) fn watches(&self) -> MutexGuard<'_, Watches> {

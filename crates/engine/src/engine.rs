@@ -197,6 +197,7 @@ impl Engine {
             for guest in guests {
                 let _ = guest.await;
             }
+            inner.desk.finish().await;
         };
         let in_time = tokio::time::timeout(deadline, all).await.is_ok();
         for helper in take(&inner.helpers) {

@@ -8,8 +8,8 @@ use punctual_core::{Failure, Outcome};
 use punctual_store::record::{RunBody, decode_body, encode_failure};
 use punctual_store::{Claim, LiveRun, QueueKey, RunKey};
 
+use super::Desk;
 use super::watch::Watch;
-use super::{Desk, to_the_end};
 use crate::error::EngineError;
 
 /// A run that a worker has just got.
@@ -58,7 +58,7 @@ impl Desk {
                 let runs = desk.hand_out(taken.runs, lease);
                 Ok::<_, EngineError>((Unheard { desk, runs }, taken.next_time))
             };
-            let (taken, next_time) = to_the_end(taking).await?;
+            let (taken, next_time) = self.to_the_end(taking).await?;
             let taken = taken.heard();
             if !taken.is_empty() {
                 drop(waiting);
@@ -131,9 +131,11 @@ impl Desk {
     /// number of the attempt stays spent, so that nobody can report it later.
     pub(crate) fn give_back(self: &Arc<Desk>, runs: Vec<Claimed>) {
         // Without a runtime the process ends, and the leases end the attempts.
-        let Ok(runtime) = tokio::runtime::Handle::try_current() else { return };
+        if tokio::runtime::Handle::try_current().is_err() {
+            return;
+        }
         let desk = self.clone();
-        runtime.spawn(async move {
+        self.works.spawn(async move {
             for claimed in runs {
                 let (run, attempt) = (claimed.live.made.run, claimed.live.attempt);
                 if let Err(error) = desk.give_back_one(run, attempt).await {

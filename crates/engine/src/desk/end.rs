@@ -192,7 +192,6 @@ impl Desk {
         let end = RunEnd {
             run,
             attempt: Some(lease.attempt),
-            elsewhere: false,
             queue: lease.queue,
             origin: lease.origin,
             key: &lease.key,
@@ -204,7 +203,17 @@ impl Desk {
 
     /// Closes a run; its schedule hears of it in the same transaction.
     pub(super) async fn close(&self, end: RunEnd<'_>) -> Result<Recorded, EngineError> {
-        let RunEnd { run, attempt, elsewhere, queue, origin, key, outcome, payload } = end;
+        let (run, in_any_state) = (end.run, end.attempt.is_none());
+        let closed = self.write_end(end).await;
+        if in_any_state {
+            // A worker may have got it in the last moment, from any node, and what was not answered may be written.
+            self.tell_of(run);
+        }
+        closed
+    }
+
+    async fn write_end(&self, end: RunEnd<'_>) -> Result<Recorded, EngineError> {
+        let RunEnd { run, attempt, queue, origin, key, outcome, payload } = end;
         let closed_at = self.clock.now();
         let write = RunWrite::Close {
             run,
@@ -230,7 +239,7 @@ impl Desk {
         }
         self.metrics.ended(outcome);
         let mut watches = self.watches();
-        let elsewhere = elsewhere || attempt.is_some() && !watches.is_watched(run);
+        let elsewhere = attempt.is_some() && !watches.is_watched(run);
         watches.remove(run);
         drop(watches);
         self.show_running();
@@ -287,11 +296,11 @@ impl Desk {
                         )
                     }
                 };
-                if self.attempt_failed(run, &lease, Outcome::TimedOut, &failure, None).await?
-                    == Recorded::Stale
-                {
+                match self.attempt_failed(run, &lease, Outcome::TimedOut, &failure, None).await? {
                     // It ended in another way, or fails already: what is stored says how it goes on.
-                    self.read_again(&[run]).await?;
+                    Recorded::Stale => self.read_again(&[run]).await?,
+                    // The worker may have turned to another node in that very moment, which must not tell it to go on.
+                    Recorded::Closed | Recorded::Retried { .. } => self.tell_of(run),
                 }
                 self.directives.notify_waiters();
                 Ok(())
@@ -336,12 +345,13 @@ impl Desk {
             self.watches().remove(run);
             return Ok(());
         };
-        if matches!(stored.run.state, LiveState::Running { .. }) {
-            return Ok(());
-        }
+        let is_running = matches!(stored.run.state, LiveState::Running { .. });
         let failure = Failure::new("schedule_to_close_timeout", "no worker finished the run in time");
         let payload = Some(encode_failure(&failure));
-        self.close_stored(&stored, Outcome::TimedOut, payload).await?;
+        if is_running || self.close_stored(&stored, Outcome::TimedOut, payload).await? == Recorded::Stale {
+            // What is watched is over; what is stored says how it goes on.
+            self.read_again(&[run]).await?;
+        }
         Ok(())
     }
 
@@ -356,9 +366,7 @@ impl Desk {
         let body = decode_body(&made.body).map_err(|error| EngineError::Quarantined(error.to_string()))?;
         let key = ScheduleKey { namespace: body.namespace, schedule: body.schedule };
         let (run, queue, origin) = (made.run, made.queue, made.origin);
-        let running = matches!(stored.run.state, LiveState::Running { .. });
-        let elsewhere = running && stored.run.keeper != self.node.keeper;
-        self.close(RunEnd { run, attempt: None, elsewhere, queue, origin, key: &key, outcome, payload }).await
+        self.close(RunEnd { run, attempt: None, queue, origin, key: &key, outcome, payload }).await
     }
 
     /// Writes a change of one run, and says whether it still applied.
@@ -381,9 +389,8 @@ impl Desk {
 /// The end of a run.
 pub(super) struct RunEnd<'a> {
     pub(super) run: RunKey,
+    /// Only if this attempt still counts; nothing closes it in whatever state it is.
     pub(super) attempt: Option<u32>,
-    /// Another node looks after it, and must be told.
-    pub(super) elsewhere: bool,
     pub(super) queue: QueueKey,
     pub(super) origin: Option<(TreeKey, StartId)>,
     pub(super) key: &'a ScheduleKey,

@@ -11,7 +11,7 @@ use std::time::Duration;
 use jiff::{SignedDuration, Timestamp};
 use punctual_core::StopKind;
 use punctual_store::record::decode_body;
-use punctual_store::{Batch, Kept, LiveRun, LiveState, News, RunKey, StoredRun, Unit};
+use punctual_store::{Batch, Kept, LiveRun, LiveState, News, RunKey, StoreError, StoredRun, Unit};
 
 use super::Desk;
 use super::outside::CALLBACK_WORKER;
@@ -58,13 +58,17 @@ impl Desk {
         if watched.is_empty() {
             return Ok(());
         }
-        self.store.keep(watched.clone(), self.node.keeper).await.inspect_err(|_| self.doubt())?;
+        let kept = self.store.keep(watched.clone(), self.node.keeper).await.inspect_err(|_| self.doubt());
         // Whoever kept them may be alive after all: it must not take a worker's silence there for its death, nor for its life.
+        // It may be written though it was not answered.
         for live in runs.iter().filter(|live| live.keeper != self.node.keeper) {
             self.tell_of(live.made.run);
         }
+        kept?;
+        // Whoever looked before saw another keeper, and must not end the watch.
+        self.watches().mark(&watched);
         // Somebody may have changed them just before: from now on such news find them here.
-        self.read_again(&watched).await?;
+        self.read_again(&watched).await.inspect_err(|_| self.doubt())?;
         self.metrics.runs_adopted.add(watched.len() as u64);
         self.show_running();
         Ok(())
@@ -90,14 +94,24 @@ impl Desk {
 
     /// Watches what is stored now about these runs.
     pub(super) async fn read_again(&self, runs: &[RunKey]) -> Result<(), EngineError> {
+        let unsure = self.read(runs).await?;
+        self.read(&unsure).await?;
+        Ok(())
+    }
+
+    /// The same; says which runs are watched since, and were not before.
+    async fn read(&self, runs: &[RunKey]) -> Result<Vec<RunKey>, EngineError> {
+        let mut unsure = Vec::new();
         for some in runs.chunks(PAGE) {
             let moment = self.watches().now();
             let stored = self.store.load_runs(some.to_vec()).await?;
             for (run, stored) in some.iter().zip(&stored) {
-                self.refresh(*run, live(stored), moment);
+                if self.refresh(*run, live(stored), moment) == Look::Unsure {
+                    unsure.push(*run);
+                }
             }
         }
-        Ok(())
+        Ok(unsure)
     }
 
     /// Compares everything that is watched with what is stored under this node's name.
@@ -110,6 +124,7 @@ impl Desk {
 
     async fn try_reconcile(&self) -> Result<(), EngineError> {
         let (before, mut mine, mut after) = (self.watches().runs(), HashSet::new(), None);
+        let mut again = Vec::new();
         loop {
             let moment = self.watches().now();
             let page = self.store.live_runs(Kept::By(self.node.keeper), after, PAGE).await?;
@@ -117,11 +132,13 @@ impl Desk {
             after = Some(last.made.run);
             for live in &page {
                 mine.insert(live.made.run);
-                self.refresh(live.made.run, Some(live), moment);
+                if self.refresh(live.made.run, Some(live), moment) == Look::Unsure {
+                    again.push(live.made.run);
+                }
             }
         }
-        let others: Vec<RunKey> = before.into_iter().filter(|run| !mine.contains(run)).collect();
-        self.read_again(&others).await?;
+        again.extend(before.into_iter().filter(|run| !mine.contains(run)));
+        self.read_again(&again).await?;
         self.show_running();
         self.directives.notify_waiters();
         Ok(())
@@ -134,7 +151,16 @@ impl Desk {
     }
 
     /// Somebody else has changed these runs, or looks after them now.
-    pub(crate) async fn look_at(&self, mut runs: Vec<RunKey>) {
+    pub(crate) async fn look_at(&self, runs: Vec<RunKey>) {
+        let mut alone = Vec::new();
+        self.look_at_all(runs, &mut alone).await;
+        for run in alone {
+            self.look_at_all(vec![run], &mut Vec::new()).await;
+        }
+    }
+
+    /// The same; those that have to be looked at one by one, since one of them cannot be read, are left to whoever asks.
+    async fn look_at_all(&self, mut runs: Vec<RunKey>, alone: &mut Vec<RunKey>) {
         loop {
             let moment = {
                 let watches = self.watches();
@@ -144,31 +170,35 @@ impl Desk {
             if runs.is_empty() {
                 return;
             }
-            let Ok(stored) = self.store.load_runs(runs.clone()).await else {
-                tokio::time::sleep(LOOK_AGAIN).await;
-                continue;
+            let stored = match self.store.load_runs(runs.clone()).await {
+                Ok(stored) => stored,
+                Err(StoreError::Corrupted { .. }) => return alone.append(&mut runs),
+                Err(_) => {
+                    tokio::time::sleep(LOOK_AGAIN).await;
+                    continue;
+                }
             };
             let mut stored = stored.iter();
             // Those that went on meanwhile are looked at again.
-            runs.retain(|run| !self.refresh(*run, stored.next().and_then(live), moment));
+            runs.retain(|run| self.refresh(*run, stored.next().and_then(live), moment) != Look::Counts);
             self.show_running();
             // Whoever waits in a heartbeat of one hears what is to be done.
             self.directives.notify_waiters();
         }
     }
 
-    /// Watches what was stored a moment ago: nothing, if the run has ended or somebody else looks after it. False if it went
-    /// on here since that moment: nobody else would look after what it is now, and if that is old too, its deadline tells.
-    pub(super) fn refresh(&self, run: RunKey, live: Option<&LiveRun>, moment: Change) -> bool {
+    /// Watches what was stored a moment ago: nothing, if the run has ended or somebody else looks after it.
+    pub(super) fn refresh(&self, run: RunKey, live: Option<&LiveRun>, moment: Change) -> Look {
         let now = self.clock.now();
         let mut watches = self.watches();
         if watches.changed_since(run, moment) {
-            return false;
+            return Look::Overtaken;
         }
         let Some(live) = live.filter(|live| live.keeper == self.node.keeper) else {
             watches.remove(run);
-            return true;
+            return Look::Counts;
         };
+        let is_new = !watches.is_watched(run);
         let same = watches.lease(run, live.attempt).is_some_and(|lease| is_held(live, lease));
         let watch = match decode_body(&live.made.body) {
             Ok(_) if same => None,
@@ -183,7 +213,7 @@ impl Desk {
         if let Some(kind) = live.stop {
             watches.ask_to_stop(run, kind, now);
         }
-        true
+        if is_new && watches.is_watched(run) { Look::Unsure } else { Look::Counts }
     }
 
     /// What a deadline is about, as it is stored; nothing if it is not for this node to deal with any more.
@@ -200,7 +230,9 @@ impl Desk {
             (Watch::Queued { .. } | Watch::BackingOff { .. }, _) => false,
         });
         if !same {
-            self.refresh(run, live(&stored), moment);
+            if self.refresh(run, live(&stored), moment) == Look::Unsure {
+                self.read_again(&[run]).await?;
+            }
             self.show_running();
             return Ok(None);
         }
@@ -211,6 +243,17 @@ impl Desk {
         self.metrics.running.set(self.watches().running() as u64);
         self.alarm.notify_one();
     }
+}
+
+/// What a look at a stored run is worth when it is over.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Look {
+    /// It is watched as it was seen.
+    Counts,
+    /// It went on here since: nobody else would look after what it is now, and if that is old too, its deadline tells.
+    Overtaken,
+    /// It was not watched, and is now. It may have ended or gone elsewhere while it was looked at: another look tells.
+    Unsure,
 }
 
 /// A run that has not ended.

@@ -9,9 +9,10 @@ use punctual_store::{
     Closing, Conflict, NewRun, QueueKey, RunKey, RunRequest, RunWrite, StoreError, StoredRun, Unit,
 };
 
+use super::Desk;
 use super::watch::Watch;
-use super::{Desk, to_the_end};
 use crate::error::EngineError;
+use crate::router::Admission;
 
 /// Keys that are reserved at a time.
 const KEYS_RESERVED: u32 = 10_000;
@@ -23,6 +24,23 @@ pub(crate) struct Order {
     pub(crate) body: RunBody,
     pub(crate) dedup: Option<Arc<str>>,
     pub(crate) not_before: Option<Timestamp>,
+}
+
+/// A request that gives the same runs whenever it is heard.
+#[derive(Clone, Debug)]
+pub(crate) struct Request {
+    pub(crate) namespace: Arc<str>,
+    pub(crate) id: Arc<str>,
+    /// Runs that were there already, by their place in the request; the others are to be made.
+    pub(crate) there: Vec<Option<RunKey>>,
+}
+
+impl Request {
+    fn made(self, new: &[RunKey], made_at: Timestamp) -> RunRequest {
+        let mut new = new.iter().copied();
+        let runs = self.there.into_iter().filter_map(|there| there.or_else(|| new.next())).collect();
+        RunRequest { namespace: self.namespace, id: self.id, runs, made_at }
+    }
 }
 
 /// Why runs were not made.
@@ -53,28 +71,28 @@ impl From<StoreError> for MakeError {
 }
 
 impl Desk {
-    /// Makes runs, all or none, and wakes those who wait for them.
+    /// Makes runs, all or none, and wakes those who wait for them. The place of whoever asked is kept until it is done.
     pub(crate) async fn make(
         self: &Arc<Desk>,
         orders: Vec<Order>,
-        request: Option<(Arc<str>, Arc<str>)>,
+        request: Option<Request>,
+        place: Arc<Admission>,
     ) -> Result<Vec<RunKey>, MakeError> {
         let desk = self.clone();
-        to_the_end(async move { desk.make_all(&orders, request).await }).await
+        let making = async move {
+            let _place = place;
+            desk.make_all(&orders, request).await
+        };
+        self.to_the_end(making).await
     }
 
-    async fn make_all(
-        &self,
-        orders: &[Order],
-        request: Option<(Arc<str>, Arc<str>)>,
-    ) -> Result<Vec<RunKey>, MakeError> {
+    async fn make_all(&self, orders: &[Order], request: Option<Request>) -> Result<Vec<RunKey>, MakeError> {
         let now = self.clock.now();
         let keys = self.take_keys(orders.len()).await?;
         let made: Vec<NewRun> =
             orders.iter().zip(&keys).map(|(order, run)| new_run(order, *run, now)).collect();
         let inserts = made.iter().cloned().map(RunWrite::Insert).collect();
-        let request =
-            request.map(|(namespace, id)| RunRequest { namespace, id, runs: keys.clone(), made_at: now });
+        let request = request.map(|request| request.made(&keys, now));
         self.write_unit(Unit { tree: None, runs: inserts, request }).await?;
         self.made(orders, &made);
         Ok(keys)
@@ -83,7 +101,7 @@ impl Desk {
     /// Makes a run like one that ended badly; both become durable together, so that no dead letter is tried twice.
     pub(crate) async fn revive(self: &Arc<Desk>, dead: StoredRun) -> Result<RunKey, MakeError> {
         let desk = self.clone();
-        to_the_end(async move { desk.bury_and_make(&dead).await }).await
+        self.to_the_end(async move { desk.bury_and_make(&dead).await }).await
     }
 
     async fn bury_and_make(&self, dead: &StoredRun) -> Result<RunKey, MakeError> {
@@ -136,6 +154,8 @@ impl Desk {
             if answer.is_ok() {
                 count += 1;
                 watches.remove(stored.run.made.run);
+                // A worker may have got it in the last moment, wherever it asked.
+                self.tell_of(stored.run.made.run);
                 self.metrics.ended(Outcome::Cancelled);
             }
         }

@@ -8,8 +8,8 @@ use punctual_core::StopKind;
 use punctual_store::record::decode_body;
 use punctual_store::{Bytes, LiveRun, LiveState, RunKey, RunWrite, Unit};
 
+use super::Desk;
 use super::keep::live;
-use super::{Desk, to_the_end};
 use crate::error::EngineError;
 
 /// What a worker tells of one of its runs.
@@ -62,6 +62,8 @@ impl Desk {
     ) -> Result<Vec<PulseAnswer>, EngineError> {
         let runs: Vec<(RunKey, u32)> = pulses.iter().map(|pulse| (pulse.run, pulse.attempt)).collect();
         let worker = (namespace, worker);
+        // That it is alive counts, whatever else of what it tells cannot be written or looked up now.
+        self.answer_pulses(worker, &runs);
         self.hear_of_others(worker, &runs).await?;
         // Who waits longer than its lease would lose the run that it asks about.
         let wait = wait.min(self.shortest_lease(&runs) / 2);
@@ -103,7 +105,7 @@ impl Desk {
             return Ok(());
         }
         let desk = self.clone();
-        to_the_end(async move { desk.take_over(&found).await }).await
+        self.to_the_end(async move { desk.take_over(&found).await }).await
     }
 
     /// Who turned to another node meanwhile is not told that its run is gone.
@@ -118,8 +120,11 @@ impl Desk {
         }
         let gone = runs.iter().zip(&answers).filter(|(_, answer)| answer.directive == Directive::Gone);
         let gone: Vec<(RunKey, u32)> = gone.map(|(run, _)| *run).collect();
-        let lease_until = self.clock.now().checked_add(self.config.worker_lease).unwrap_or(Timestamp::MAX);
+        let now = self.clock.now();
         for live in self.find_held(worker, &gone).await? {
+            let heartbeat = decode_body(&live.made.body).ok().and_then(|body| body.action.timeouts.heartbeat);
+            let length = heartbeat.unwrap_or(self.config.worker_lease).min(self.config.worker_lease);
+            let lease_until = now.checked_add(length).unwrap_or(Timestamp::MAX);
             let directive = match live.stop {
                 None => Directive::GoOn { lease_until },
                 Some(StopKind::Cancel) => Directive::Cancel { lease_until },

@@ -29,6 +29,8 @@ impl Desk {
             return Err(EngineError::NotFound(format!("run {run}")));
         };
         if stored.closing.is_some() {
+            // Whoever asks again may not have been answered, nor the node told that its worker asks.
+            self.tell_of(run);
             return Ok(false);
         }
         let running = matches!(stored.run.state, LiveState::Running { .. });

@@ -122,6 +122,16 @@ impl Watches {
         Change(self.changes)
     }
 
+    /// What was read before now does not count for these runs.
+    pub(crate) fn mark(&mut self, runs: &[RunKey]) {
+        self.changes += 1;
+        for run in runs {
+            if let Some(watched) = self.by_run.get_mut(run) {
+                watched.change = Change(self.changes);
+            }
+        }
+    }
+
     /// Whether something else is watched about a run since then.
     pub(crate) fn changed_since(&self, run: RunKey, moment: Change) -> bool {
         self.by_run.get(&run).is_some_and(|watched| watched.change > moment)

@@ -9,7 +9,7 @@ use punctual_store::{Bytes, DOCUMENT_BYTES_MAX, Document, Queue, RunFilter, RunK
 
 use super::Engine;
 use super::queues::check_name;
-use crate::desk::{CallbackEnd, MakeError, Order, Recorded, to_the_end};
+use crate::desk::{CallbackEnd, MakeError, Order, Recorded, Request};
 use crate::error::EngineError;
 
 /// A run to put on a queue.
@@ -64,7 +64,7 @@ impl Engine {
         orders: Vec<RunOrder>,
         request: Option<Arc<str>>,
     ) -> Result<Vec<Enqueued>, EngineError> {
-        let _place = self.inner.router.admit()?;
+        let place = Arc::new(self.inner.router.admit()?);
         if orders.is_empty() || orders.len() > RUNS_MAX {
             return Err(EngineError::Invalid(format!(
                 "runs must be 1 to {RUNS_MAX}, found {}",
@@ -81,7 +81,6 @@ impl Engine {
             return Err(EngineError::Invalid(format!("deduplication id {id:?} stands in the request twice")));
         }
         let queue = self.find_queue(namespace, queue).await?;
-        let request = request.map(|id| (Arc::from(namespace), id));
         let mut answers: Vec<Option<Enqueued>> = vec![None; orders.len()];
         // Each round settles at least one, unless its duplicate ended just then.
         for _ in 0..=2 * orders.len() {
@@ -90,7 +89,9 @@ impl Engine {
                 break;
             }
             let wanted: Vec<Order> = open.iter().map(|place| wanted(&queue, &orders[*place])).collect();
-            match self.inner.desk.make(wanted, request.clone()).await {
+            let there = answers.iter().map(|answer| answer.map(|answer| answer.run)).collect();
+            let request = request.clone().map(|id| Request { namespace: namespace.into(), id, there });
+            match self.inner.desk.make(wanted, request, place.clone()).await {
                 Ok(runs) => {
                     for (place, run) in open.into_iter().zip(runs) {
                         answers[place] = Some(Enqueued { run, existing: false });
@@ -192,7 +193,7 @@ impl Engine {
                 let (desk, step) = (self.inner.desk.clone(), step.to_vec());
                 count += match dead_letters {
                     true => desk.bury(&step).await?,
-                    false => to_the_end(async move { desk.discard(&step).await }).await?,
+                    false => self.inner.desk.to_the_end(async move { desk.discard(&step).await }).await?,
                 };
             }
         }
@@ -227,7 +228,7 @@ impl Engine {
     /// An attempt's end will be told by a callback. False if it did not count any more.
     pub async fn await_callback(&self, run: RunKey, attempt: u32) -> Result<bool, EngineError> {
         let desk = self.inner.desk.clone();
-        to_the_end(async move { desk.await_callback(run, attempt).await }).await
+        self.inner.desk.to_the_end(async move { desk.await_callback(run, attempt).await }).await
     }
 
     /// A callback tells how a run ended.
@@ -237,10 +238,14 @@ impl Engine {
         run: RunKey,
         end: Result<Option<Bytes>, CallbackEnd>,
     ) -> Result<Recorded, EngineError> {
-        let _place = self.inner.router.admit()?;
+        let place = self.inner.router.admit()?;
         self.run(namespace, run).await?;
         let desk = self.inner.desk.clone();
-        to_the_end(async move { desk.callback(run, end).await }).await
+        let hearing = async move {
+            let _place = place;
+            desk.callback(run, end).await
+        };
+        self.inner.desk.to_the_end(hearing).await
     }
 
     /// A small document by its name, and how often it was written.

@@ -9,7 +9,7 @@ use std::time::Instant;
 use punctual_store::record::encode_report;
 use punctual_store::{Bytes, Keeper, Lease, Roster, ShardId, StoreError};
 use tokio::sync::oneshot;
-use tokio::task::JoinSet;
+use tokio::task::{JoinHandle, JoinSet};
 
 use super::Engine;
 use crate::cluster::Membership;
@@ -33,7 +33,9 @@ pub(super) struct Member {
     /// The way to the driver of each shard that is held.
     inboxes: BTreeMap<ShardId, Address>,
     drivers: JoinSet<ShardId>,
-    pub(super) adoption: Option<tokio::task::JoinHandle<Vec<Keeper>>>,
+    pub(super) adoption: Option<JoinHandle<Vec<Keeper>>>,
+    /// The same for what was left before this node came.
+    pub(super) joining: Option<JoinHandle<()>>,
     /// How often the roster was heard.
     pub(super) rosters: u64,
     /// What this node said last about itself, if the others still have it.
@@ -54,6 +56,7 @@ impl Member {
             inboxes: BTreeMap::new(),
             drivers: JoinSet::new(),
             adoption: None,
+            joining: None,
             rosters: 0,
             said: None,
         }
@@ -96,7 +99,7 @@ impl Member {
     fn recovered(&self) {
         let inner = &self.engine.inner;
         inner.outlet.recovered();
-        if inner.node.shared && inner.desk.take_doubt() {
+        if inner.desk.take_doubt() {
             tokio::spawn(inner.desk.clone().reconcile());
         }
     }
@@ -112,6 +115,13 @@ impl Member {
         }
         while let Some(ended) = self.drivers.join_next().await {
             self.ended(ended.ok());
+        }
+        // Runs that it takes over after it has said that it leaves, nobody would look after.
+        if let Some(adoption) = self.adoption.take() {
+            let _ = adoption.await;
+        }
+        if let Some(joining) = self.joining.take() {
+            let _ = joining.await;
         }
     }
 

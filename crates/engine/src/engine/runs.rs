@@ -10,7 +10,7 @@ use punctual_store::{RunDetails, RunFilter, RunKey, RunQuery, StoredRun};
 
 use super::Engine;
 use super::queues::check_name;
-use crate::desk::{Claimed, Pulse, PulseAnswer, Recorded, Report, to_the_end};
+use crate::desk::{Claimed, Pulse, PulseAnswer, Recorded, Report};
 use crate::error::EngineError;
 
 /// A run with what it was made with.
@@ -105,16 +105,19 @@ impl Engine {
 
     /// Records how an attempt ended.
     pub async fn report(&self, report: Report) -> Result<Recorded, EngineError> {
-        let _place = self.inner.router.admit()?;
-        let desk = self.inner.desk.clone();
-        to_the_end(async move { desk.report(report).await }).await
+        let (place, desk) = (self.inner.router.admit()?, self.inner.desk.clone());
+        let reporting = async move {
+            let _place = place;
+            desk.report(report).await
+        };
+        self.inner.desk.to_the_end(reporting).await
     }
 
     /// Asks a run to stop; false if it had ended before.
     pub async fn stop_run(&self, namespace: &str, run: RunKey, kind: StopKind) -> Result<bool, EngineError> {
         self.run(namespace, run).await?;
         let desk = self.inner.desk.clone();
-        to_the_end(async move { desk.stop(run, kind).await }).await
+        self.inner.desk.to_the_end(async move { desk.stop(run, kind).await }).await
     }
 
     /// One run.

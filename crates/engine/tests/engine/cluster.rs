@@ -1,5 +1,6 @@
 //! Nodes that share one store: each drives its share, any of them serves anything, and none is missed when it is gone.
 
+mod crossing;
 mod lines;
 mod looks;
 mod relay;

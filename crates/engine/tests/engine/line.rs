@@ -4,7 +4,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 
 use jiff::{SignedDuration, Timestamp};
-use punctual_core::{Entry, StartId};
+use punctual_core::{Entry, Failure, RetryPolicy, RunAction, StartId, Timeouts};
+use punctual_engine::{AttemptEnd, Engine, EngineConfig, OnDuplicate, RunOrder, SystemClock};
 use punctual_store::memory::Memory;
 use punctual_store::{
     Batch, Beat, Bytes, Claim, Document, Keeper, Kept, Lease, Listener, LiveRun, NewQueue, News, NodeId,
@@ -29,20 +30,41 @@ pub struct Line {
     pub slow_list: AtomicBool,
     /// The same of the next write of a run like this.
     pub slow_write: Mutex<Option<IsSlow>>,
+    /// The next write of a run like this is made when a test says so.
+    pub held_write: Mutex<Option<IsSlow>>,
+    /// The next change of who looks after runs is made when a test says so.
+    pub slow_keep: AtomicBool,
     pub looked: Notify,
     pub told: Notify,
 }
 
 impl Line {
     pub fn new(store: Arc<Memory>, shared: bool) -> Arc<Line> {
-        let (cut, mute, slow, slow_list, slow_write) = Default::default();
-        let (looked, told) = Default::default();
-        Arc::new(Line { store, shared, cut, mute, slow, slow_list, slow_write, looked, told })
+        let (cut, mute, slow, slow_list, slow_keep) = Default::default();
+        let (slow_write, held_write, looked, told) = Default::default();
+        Arc::new(Line {
+            store,
+            shared,
+            cut,
+            mute,
+            slow,
+            slow_list,
+            slow_write,
+            held_write,
+            slow_keep,
+            looked,
+            told,
+        })
     }
 
     /// The next write of a run like this is answered when a test says so.
     pub fn slow_down(&self, is_slow: IsSlow) {
         *self.slow_write.lock().unwrap() = Some(is_slow);
+    }
+
+    /// The next write of a run like this is made when a test says so.
+    pub fn hold_back(&self, is_held: IsSlow) {
+        *self.held_write.lock().unwrap() = Some(is_held);
     }
 
     /// Tells what was seen only when the test says so.
@@ -130,13 +152,33 @@ impl Store for Line {
             if self.is_cut() {
                 return lost;
             }
-            let mut writes = batch.units.iter().flat_map(|unit| &unit.runs);
-            let is_slow = self.slow_write.lock().unwrap().take_if(|slow| writes.any(*slow)).is_some();
+            let writes = batch.units.iter().flat_map(|unit| &unit.runs);
+            let is_like = |place: &Mutex<Option<IsSlow>>| {
+                place.lock().unwrap().take_if(|like| writes.clone().any(*like)).is_some()
+            };
+            let (is_held, is_slow) = (is_like(&self.held_write), is_like(&self.slow_write));
+            if is_held {
+                self.dawdle().await;
+            }
             let answers = self.store.commit(batch).await;
             if is_slow {
                 self.dawdle().await;
             }
             if self.mute.load(Ordering::SeqCst) { lost } else { answers }
+        })
+    }
+
+    fn keep(&self, runs: Vec<RunKey>, keeper: Keeper) -> Reply<'_, ()> {
+        Box::pin(async move {
+            if self.slow_keep.swap(false, Ordering::SeqCst) {
+                self.dawdle().await;
+            }
+            if self.is_cut() {
+                return Err(StoreError::unavailable("the line is cut"));
+            }
+            let kept = self.store.keep(runs, keeper).await;
+            let lost = Err(StoreError::unavailable("the answer is lost"));
+            if self.mute.load(Ordering::SeqCst) { lost } else { kept }
         })
     }
 
@@ -150,7 +192,6 @@ impl Store for Line {
         reports() -> Vec<(Keeper, Bytes)>;
         strike(node: NodeId, leaves: bool) -> ();
         drain(node: NodeId, draining: bool) -> bool;
-        keep(runs: Vec<RunKey>, keeper: Keeper) -> ();
         reserve(count: u32) -> i64;
         load(trees: Vec<TreeRef>) -> Vec<Option<StoredTree>>;
         timers(shard: ShardId, after: Option<TreeKey>, count: usize) -> Vec<(TreeKey, Option<Timestamp>)>;
@@ -169,4 +210,29 @@ impl Store for Line {
         put_document(name: Arc<str>, version: u64, bytes: Bytes) -> bool;
         retire(retention: Retention) -> u64;
     }
+}
+
+/// A node at the end of a line.
+pub async fn start(line: &Arc<Line>, name: &str) -> Engine {
+    let config = EngineConfig { node: name.into(), ..EngineConfig::default() };
+    let engine = Engine::start(line.clone(), Arc::new(SystemClock), config).await.unwrap();
+    engine.create_queue("default", "q", QueueSettings::default()).await.unwrap();
+    engine
+}
+
+/// A run without a schedule.
+pub fn order(timeouts: Timeouts, not_before: Option<Timestamp>) -> RunOrder {
+    let retry = RetryPolicy { backoff_first: SignedDuration::from_millis(5), ..RetryPolicy::default() };
+    let action = RunAction { handler: "h".into(), timeouts, retry, ..RunAction::default() };
+    let (name, dedup, on_duplicate) = ("run".into(), None, OnDuplicate::Reject);
+    RunOrder { name, action, dedup, on_duplicate, not_before }
+}
+
+pub fn failed() -> AttemptEnd {
+    AttemptEnd::Failed(Failure::new("Oops", "as planned"), None)
+}
+
+/// A worker may be silent for so long.
+pub fn silent_for(millis: i64) -> Timeouts {
+    Timeouts { heartbeat: Some(SignedDuration::from_millis(millis)), ..Timeouts::default() }
 }

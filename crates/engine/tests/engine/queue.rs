@@ -140,8 +140,14 @@ async fn nothing_is_made_twice() {
     let made = ask(vec![once(OnDuplicate::Reject)], None).await.unwrap()[0];
     let refused = ask(vec![once(OnDuplicate::Reject)], None).await;
     assert!(matches!(refused, Err(EngineError::AlreadyExists(_))), "{refused:?}");
-    let both = ask(vec![order("e"), once(OnDuplicate::ReturnExisting)], None).await.unwrap();
-    assert_eq!((both[1].run, both[1].existing, both[0].existing), (made.run, true, false));
+    let mut second = None;
+    for _ in 0..2 {
+        let some = vec![once(OnDuplicate::ReturnExisting), order("e")];
+        let both = ask(some, Some("r2")).await.unwrap();
+        assert_eq!((both.len(), both[0].run, both[0].existing), (2, made.run, true));
+        assert_eq!(both[1].existing, second.is_some());
+        assert_eq!(*second.get_or_insert(both[1].run), both[1].run);
+    }
     let twice = ask(vec![once(OnDuplicate::Reject), once(OnDuplicate::ReturnExisting)], None).await;
     assert!(matches!(twice, Err(EngineError::Invalid(_))), "{twice:?}");
 

@@ -5,22 +5,13 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use jiff::{SignedDuration, Timestamp};
-use punctual_core::{Failure, RetryPolicy, RunAction, Timeouts};
-use punctual_engine::{
-    AttemptEnd, Directive, Engine, EngineConfig, OnDuplicate, Recorded, RunOrder, SystemClock,
-};
+use punctual_core::Timeouts;
+use punctual_engine::{AttemptEnd, Directive, Recorded};
 use punctual_store::memory::Memory;
-use punctual_store::{Keeper, Kept, News, QueueSettings, RunWrite, Store};
+use punctual_store::{Keeper, Kept, News, RunWrite, Store};
 
-use crate::line::Line;
+use crate::line::{Line, failed, order, silent_for, start};
 use crate::town::{Town, WAIT, claim, heartbeat, report, schedule, trigger, until};
-
-async fn start(line: &Arc<Line>, name: &str) -> Engine {
-    let config = EngineConfig { node: name.into(), ..EngineConfig::default() };
-    let engine = Engine::start(line.clone(), Arc::new(SystemClock), config).await.unwrap();
-    engine.create_queue("default", "q", QueueSettings::default()).await.unwrap();
-    engine
-}
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_node_without_the_database_says_so_and_finds_its_place_again() {
@@ -77,37 +68,24 @@ async fn a_node_alone_draws_no_number_and_has_everything_again_after_it_died() {
     assert!(store.roster().await.unwrap().leases.is_empty());
 }
 
-fn order(timeouts: Timeouts, not_before: Option<Timestamp>) -> RunOrder {
-    let retry = RetryPolicy { backoff_first: SignedDuration::from_millis(5), ..RetryPolicy::default() };
-    let action = RunAction { handler: "h".into(), timeouts, retry, ..RunAction::default() };
-    let (name, dedup, on_duplicate) = ("run".into(), None, OnDuplicate::Reject);
-    RunOrder { name, action, dedup, on_duplicate, not_before }
-}
-
-fn failed() -> AttemptEnd {
-    AttemptEnd::Failed(Failure::new("Oops", "as planned"), None)
-}
-
-fn silent_for(millis: i64) -> Timeouts {
-    Timeouts { heartbeat: Some(SignedDuration::from_millis(millis)), ..Timeouts::default() }
-}
-
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn runs_whose_claim_was_not_answered_are_looked_after() {
-    let town = Town::new(1);
-    let line = Line::new(town.store.clone(), true);
-    let node = start(&line, "node").await;
-    node.create(schedule("s", "c", None, None)).await.unwrap();
-    trigger(&node, "s", "t").await;
+    for shared in [true, false] {
+        let town = Town::new(1);
+        let line = Line::new(town.store.clone(), shared);
+        let node = start(&line, "node").await;
+        node.create(schedule("s", "c", None, None)).await.unwrap();
+        trigger(&node, "s", "t").await;
 
-    line.mute.store(true, Ordering::SeqCst);
-    assert!(node.claim("default", "q", "worker", 1, WAIT, None).await.is_err());
-    line.mute.store(false, Ordering::SeqCst);
+        line.mute.store(true, Ordering::SeqCst);
+        assert!(node.claim("default", "q", "worker", 1, WAIT, None).await.is_err());
+        line.mute.store(false, Ordering::SeqCst);
 
-    let live = town.store.live_runs(Kept::default(), None, 10).await.unwrap();
-    assert_eq!(live.iter().map(|live| live.attempt).collect::<Vec<_>>(), [1], "and nobody was told");
-    until("it is watched all the same", async || node.metrics().running.get() == 1).await;
-    node.stop(WAIT).await;
+        let live = town.store.live_runs(Kept::default(), None, 10).await.unwrap();
+        assert_eq!(live.iter().map(|live| live.attempt).collect::<Vec<_>>(), [1], "and nobody was told");
+        until("it is watched all the same", async || node.metrics().running.get() == 1).await;
+        node.stop(WAIT).await;
+    }
 }
 
 /// A look at a waiting run takes so long that a worker gets the run meanwhile. What the look saw is old then: were it believed,

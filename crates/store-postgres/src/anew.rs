@@ -97,7 +97,7 @@ async fn shrink(pool: &Pool, table: &str, bytes_max: u64) -> Result<Option<Done>
     if before <= bytes_max {
         return Ok(None);
     }
-    session.run("BEGIN ISOLATION LEVEL READ COMMITTED").await?;
+    session.begin().await?;
     let done = write_anew(&session, table, before).await;
     let end = if let Ok(Done::Anew { .. }) = done { "COMMIT" } else { "ROLLBACK" };
     let ended = session.run(end).await;

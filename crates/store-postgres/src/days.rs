@@ -2,6 +2,7 @@
 //! dead rows behind, even while somebody holds a snapshot open.
 
 use std::collections::BTreeSet;
+use std::time::{Duration, Instant};
 
 use jiff::{SignedDuration, Timestamp};
 
@@ -16,11 +17,17 @@ const AHEAD: i64 = 2;
 /// Days in the past for which tables are made when rows are brought in: what is usually kept. Older rows go one by one.
 const BEHIND: i64 = 32;
 
+/// For so long details are deleted before others may have the connection.
+const DETAILS_TIME_MAX: Duration = Duration::from_millis(500);
+
 /// Nanoseconds of a day.
 const DAY: i64 = 86_400 * 1_000_000_000;
 
+/// Closed runs; some have details.
+const RUNS: &str = "run_closed";
+
 /// Tables that are kept by day.
-const TABLES: [&str; 2] = ["run_closed", "ledger"];
+const TABLES: [&str; 2] = [RUNS, "ledger"];
 
 /// Makes the tables of today and of the next days. Other nodes may do the same.
 pub(crate) async fn provide(session: &Session) -> Result<(), Fault> {
@@ -75,22 +82,32 @@ async fn provide_day(session: &Session, table: &str, day: i64) -> Result<(), Fau
     Ok(())
 }
 
-/// Removes whole days that are over before a time; says how many rows went.
-pub(crate) async fn remove(session: &Session, table: &str, before: Timestamp) -> Result<u64, Fault> {
-    let sql = "SELECT child.relname::text FROM pg_inherits
+/// Removes whole days that are over before a time, with the details of their runs; says how many rows went, more or less. Where
+/// there are many details they go some at a time, and their day when none is left.
+pub(crate) async fn remove(
+    session: &Session,
+    table: &str,
+    before: Timestamp,
+    rows_max: usize,
+) -> Result<u64, Fault> {
+    // Nobody counts the rows of a day: that may take longer than any statement may.
+    let sql = "SELECT child.relname::text, greatest(child.reltuples, 1)::bigint FROM pg_inherits
         JOIN pg_class AS child ON child.oid = inhrelid JOIN pg_class AS parent ON parent.oid = inhparent
         JOIN pg_namespace AS space ON space.oid = parent.relnamespace
-        WHERE space.nspname = 'punctual' AND parent.relname = $1";
+        WHERE space.nspname = 'punctual' AND parent.relname = $1 ORDER BY 1";
     let mut removed = 0;
     for row in session.query(sql, &[&table]).await? {
-        let child: &str = row.get(0);
+        let (child, rows): (&str, i64) = (row.get(0), row.get(1));
         let Some(day) = day_of(table, child) else { continue };
         if (day + 1).saturating_mul(DAY) > time(before) {
             continue;
         }
-        let count = session.count(&format!("SELECT count(*) FROM punctual.{child}")).await?;
-        match quickly(session, &format!("DROP TABLE punctual.{child}")).await {
-            Ok(()) => removed += count.max(1),
+        let gone = match table {
+            RUNS => remove_runs(session, child, rows, rows_max).await,
+            _ => drop_day(session, child).await.map(|()| rows as u64),
+        };
+        match gone {
+            Ok(gone) => removed += gone,
             Err(fault) if fault.is_connection_lost() => return Err(fault),
             Err(fault) => {
                 tracing::debug!(table = child, reason = %fault.answer(), "a day of history has to wait");
@@ -98,6 +115,38 @@ pub(crate) async fn remove(session: &Session, table: &str, before: Timestamp) ->
         }
     }
     Ok(removed)
+}
+
+/// Details of a day's runs, or the day if there are none left.
+async fn remove_runs(session: &Session, child: &str, rows: i64, rows_max: usize) -> Result<u64, Fault> {
+    let (begun, mut removed, mut after) = (Instant::now(), 0, i64::MIN);
+    while begun.elapsed() < DETAILS_TIME_MAX {
+        // Only details of runs with such keys are looked at: usually there are few. Each look begins where the last one ended,
+        // not at what was deleted since, which stays while somebody holds a snapshot open.
+        let sql = format!(
+            "WITH old AS (SELECT run FROM punctual.run_detail AS detail WHERE run > {after}
+                    AND run BETWEEN (SELECT min(run) FROM punctual.{child}) AND (SELECT max(run) FROM punctual.{child})
+                    AND EXISTS (SELECT FROM punctual.{child} AS closed WHERE closed.run = detail.run)
+                    ORDER BY run LIMIT {rows_max}),
+                gone AS (DELETE FROM punctual.run_detail WHERE run = ANY(ARRAY(SELECT run FROM old)) RETURNING run)
+            SELECT count(*), max(run) FROM gone"
+        );
+        let row = session.row(&sql).await?;
+        let (count, last): (i64, Option<i64>) = (row.get(0), row.get(1));
+        let Some(last) = last else {
+            if removed == 0 {
+                drop_day(session, child).await?;
+                removed = rows as u64;
+            }
+            break;
+        };
+        (removed, after) = (removed + count as u64, last);
+    }
+    Ok(removed)
+}
+
+async fn drop_day(session: &Session, child: &str) -> Result<(), Fault> {
+    quickly(session, &format!("DROP TABLE punctual.{child}")).await
 }
 
 /// Changes tables, unless somebody uses them for long: whoever waits for such a lock makes all others wait behind it. There

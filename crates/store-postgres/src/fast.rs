@@ -11,7 +11,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::pin::Pin;
 use std::time::{Duration, Instant};
 
-use futures_util::future::{join_all, try_join_all};
+use futures_util::future::join_all;
 use punctual_store::{Claim, Expected, Keeper, LiveRun, RunWrite, Taken, Unit};
 use tokio_postgres::Row;
 
@@ -97,10 +97,10 @@ pub(crate) async fn write(
     let columns = Columns::collect(units, claims, queues);
     let params = columns.statements(telling, spots);
     // What is prepared first is sent in order, and so rows are held in order.
-    try_join_all(params.iter().map(|statement| session.prepare(statement.sql))).await?;
+    session.prepare_all(params.iter().map(|statement| statement.sql)).await?;
     let from: Vec<i64> = claims.iter().map(|claim| queues.floors.begin(claim.queue.0)).collect();
     let mut sent: Vec<Sent<'_>> = Vec::new();
-    sent.push(Box::pin(async { session.run("BEGIN").await.map(|()| Said::Changed(0)) }));
+    sent.push(Box::pin(async { session.begin().await.map(|()| Said::Changed(0)) }));
     for statement in &params {
         let values: Vec<_> = statement.values.iter().map(|value| &**value as _).collect();
         sent.push(Box::pin(async move {

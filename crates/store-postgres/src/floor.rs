@@ -185,7 +185,7 @@ pub(crate) async fn keep_scouting(pool: Pool, queues: Arc<Queues>, listeners: Ar
         let sql = "SELECT rank FROM punctual.run_live WHERE queue = $1 AND state = 0 AND rank < $2
             ORDER BY rank, run LIMIT 1";
         let found = match pool.session().await {
-            Ok(session) => session.find(sql, &[&queue, &rank]).await,
+            Ok((session, _guard)) => session.within(session.find(sql, &[&queue, &rank])).await,
             Err(fault) => Err(fault),
         };
         // It may fail only because it took too long: then it is not tried for as much longer.

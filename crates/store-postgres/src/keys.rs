@@ -29,7 +29,8 @@ impl Keys {
                 let all = std::mem::take(&mut *self.waiting());
                 let sum: i64 = all.iter().map(|(count, _)| i64::from(*count)).sum();
                 if sum > 0 {
-                    share(all, roster::reserve(&session, sum).await.map_err(|fault| fault.answer()));
+                    let drawn = session.within(roster::reserve(&session, sum)).await;
+                    share(all, drawn.map_err(|fault| fault.answer()));
                 }
             }
             Err(fault) => share(std::mem::take(&mut *self.waiting()), Err(fault.answer())),

@@ -197,7 +197,7 @@ pub(crate) async fn keep_queues(mut news: Listener, queues: Arc<Queues>, chores:
             && let Ok((session, _guard)) = chores.alone().await
         {
             // Whoever uses what is old is told so by the version, and reads it again.
-            let _ = queues.refresh(&session).await;
+            let _ = session.within(queues.refresh(&session)).await;
         }
     }
 }
@@ -226,7 +226,7 @@ pub(crate) async fn keep_telling(pool: Pool, mut told: mpsc::UnboundedReceiver<N
         // The connection may have been lost since the last word: then once more, since saying it twice is harmless.
         let all = payloads(words);
         for _ in 0..2 {
-            let Ok(session) = pool.session().await else { break };
+            let Ok((session, _guard)) = pool.session().await else { break };
             match session.execute(TELL, &[&all]).await {
                 Err(fault) if fault.is_connection_lost() => {}
                 _ => break,

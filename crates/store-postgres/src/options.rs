@@ -55,6 +55,12 @@ impl Options {
         }
     }
 
+    /// Whether a proxy may lend our connections to others between two transactions. Then nothing may be left on them, nor be
+    /// expected there.
+    pub(crate) fn is_lent(&self) -> bool {
+        self.listen_url.is_some()
+    }
+
     /// The usual ones.
     pub fn new(url: impl Into<String>) -> Options {
         Options {

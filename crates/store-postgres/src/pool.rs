@@ -9,6 +9,9 @@ use crate::fault::Fault;
 use crate::options::Options;
 use crate::session::{Address, Purpose, Session};
 
+/// Keeps others away from a connection.
+pub(crate) type Guard<'a> = MutexGuard<'a, Option<Arc<Session>>>;
+
 /// A few connections.
 pub(crate) struct Pool {
     address: Address,
@@ -24,15 +27,16 @@ impl Pool {
         Pool { address, options, purpose, places, next: AtomicUsize::new(0) }
     }
 
-    /// A connection, opened if need be. Others may use it at the same time, so no transaction may be begun on it.
-    pub(crate) async fn session(&self) -> Result<Arc<Session>, Fault> {
-        let place = self.next.fetch_add(1, Ordering::Relaxed) % self.places.len();
-        let mut held = self.places[place].lock().await;
-        self.opened(&mut held).await
+    /// A connection, opened if need be. Others may use it at the same time where that is possible, so no transaction may be begun
+    /// on it but by [`Session::within`].
+    pub(crate) async fn session(&self) -> Result<(Arc<Session>, Option<Guard<'_>>), Fault> {
+        let (session, guard) = self.alone().await?;
+        let guard = Some(guard).filter(|_| !session.is_shareable());
+        Ok((session, guard))
     }
 
     /// A connection that nobody else uses until the guard is gone.
-    pub(crate) async fn alone(&self) -> Result<(Arc<Session>, MutexGuard<'_, Option<Arc<Session>>>), Fault> {
+    pub(crate) async fn alone(&self) -> Result<(Arc<Session>, Guard<'_>), Fault> {
         let place = self.next.fetch_add(1, Ordering::Relaxed) % self.places.len();
         let mut held = self.places[place].lock().await;
         let session = self.opened(&mut held).await?;

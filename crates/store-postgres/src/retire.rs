@@ -17,8 +17,8 @@ pub(crate) async fn retire(session: &Session, retention: &Retention, by_days: bo
     let (mut runs_before, mut ledger_before) = (retention.runs_before, retention.ledger_before);
     if by_days {
         days::provide(session).await?;
-        removed += days::remove(session, "run_closed", runs_before).await?;
-        removed += days::remove(session, "ledger", ledger_before).await?;
+        removed += days::remove(session, "run_closed", runs_before, retention.rows_max).await?;
+        removed += days::remove(session, "ledger", ledger_before, retention.rows_max).await?;
         // What is younger goes with its day.
         let earlier = |time: Timestamp| time.checked_sub(days::slack()).unwrap_or(Timestamp::MIN);
         (runs_before, ledger_before) = (earlier(runs_before), earlier(ledger_before));

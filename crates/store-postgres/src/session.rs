@@ -7,6 +7,7 @@ use std::future::Future;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use futures_util::future::try_join_all;
 use tokio::sync::Notify;
 use tokio::task::JoinHandle;
 use tokio_postgres::binary_copy::BinaryCopyInWriter;
@@ -50,6 +51,21 @@ pub(crate) struct Session {
     ended: Arc<Notify>,
     /// How long an answer is waited for.
     patience: Duration,
+    /// How a transaction begins.
+    begin: String,
+    /// A proxy lends the connection to others between two transactions.
+    is_lent: bool,
+}
+
+/// A transaction that is open: whoever gives up in the middle of it gives up the connection too.
+struct Open<'a>(Option<&'a Session>);
+
+impl Drop for Open<'_> {
+    fn drop(&mut self) {
+        if let Some(session) = self.0 {
+            session.carrier.abort();
+        }
+    }
 }
 
 impl Session {
@@ -79,37 +95,13 @@ impl Session {
             carrier,
             ended,
             patience: options.patience(purpose),
+            begin: begin(options, purpose),
+            is_lent: options.is_lent(),
         };
-        session.set_up(options, purpose).await?;
+        if !session.is_lent {
+            session.run(&settings("SET", options, purpose)).await?;
+        }
         Ok(session)
-    }
-
-    async fn set_up(&self, options: &Options, purpose: Purpose) -> Result<(), Fault> {
-        let timeout = options.timeout(purpose).as_millis();
-        let idle = match purpose {
-            Purpose::Write | Purpose::Lease | Purpose::Rewrite => IDLE_MAX,
-            Purpose::Read | Purpose::Tell => IDLE_MAX.max(options.statement_timeout),
-        };
-        let idle = idle.as_millis();
-        let rest = match purpose {
-            // A plan for few rows is right for many too: each is found by its key, whatever the tables have grown to. That is
-            // why statements say `key = ANY(ARRAY[new.key])`: of `key = new.key` a table that was empty when somebody counted
-            // its rows makes a walk through all of it, by the order of its keys. What is left then is to look each one up.
-            Purpose::Write | Purpose::Lease => {
-                "SET plan_cache_mode = force_generic_plan; SET enable_seqscan = off; SET enable_hashjoin = off; \
-                 SET enable_mergejoin = off; SET jit = off;"
-            }
-            // Nothing that is read is found without a key either.
-            Purpose::Read => "SET enable_seqscan = off; SET jit = off;",
-            Purpose::Tell | Purpose::Rewrite => "",
-        };
-        // Whoever waits for a lock must see what its holder has written: with any other level a statement that began before would
-        // not, whatever the role or the database has as its default.
-        let sql = format!(
-            "SET default_transaction_isolation = 'read committed'; SET statement_timeout = {timeout}; SET lock_timeout = {timeout}; \
-             SET idle_in_transaction_session_timeout = {idle}; {rest}"
-        );
-        self.run(&sql).await
     }
 
     /// Waits for an answer, but not for ever: a way that swallows everything looks like a database that thinks.
@@ -145,6 +137,19 @@ impl Session {
         Ok(statements.entry(place).or_insert(statement).clone())
     }
 
+    /// Prepares what is not yet prepared, which waits for locks too.
+    pub(crate) async fn prepare_all(&self, all: impl Iterator<Item = &'static str>) -> Result<(), Fault> {
+        let unknown: Vec<&'static str> = {
+            let known = self.statements.lock().unwrap_or_else(PoisonError::into_inner);
+            all.filter(|sql| !known.contains_key(&(sql.as_ptr() as usize))).collect()
+        };
+        if unknown.is_empty() {
+            return Ok(());
+        }
+        let preparing = async { try_join_all(unknown.iter().map(|sql| self.prepare(sql))).await.map(drop) };
+        self.within(preparing).await
+    }
+
     /// All rows of an answer.
     pub(crate) async fn query(&self, sql: &'static str, params: Params<'_>) -> Result<Vec<Row>, Fault> {
         let statement = self.prepare(sql).await?;
@@ -164,8 +169,13 @@ impl Session {
 
     /// The number that a statement without values gives.
     pub(crate) async fn count(&self, sql: &str) -> Result<u64, Fault> {
-        let row = self.in_time(self.client.query_one(sql, &[])).await?;
+        let row = self.row(sql).await?;
         Ok(u64::try_from(row.get::<_, i64>(0)).unwrap_or(0))
+    }
+
+    /// The one row that a statement without values gives.
+    pub(crate) async fn row(&self, sql: &str) -> Result<Row, Fault> {
+        self.in_time(self.client.query_one(sql, &[])).await
     }
 
     /// The types of the columns that a question gives.
@@ -201,20 +211,35 @@ impl Session {
         self.in_time(self.client.batch_execute(sql)).await
     }
 
+    /// Begins a transaction.
+    pub(crate) async fn begin(&self) -> Result<(), Fault> {
+        self.run(&self.begin).await
+    }
+
     /// Does something in a transaction: written if it answers, taken back if it fails.
     pub(crate) async fn transact<T>(&self, work: impl Future<Output = Result<T, Fault>>) -> Result<T, Fault> {
-        self.run("BEGIN").await?;
-        match work.await {
-            Ok(answer) => {
-                self.run("COMMIT").await?;
-                Ok(answer)
-            }
-            Err(fault) => {
-                // If this fails too, the connection is lost, and the transaction with it.
-                let _ = self.run("ROLLBACK").await;
-                Err(fault)
-            }
+        let mut open = Open(Some(self));
+        let done = match self.begin().await {
+            Ok(()) => work.await,
+            Err(fault) => Err(fault),
+        };
+        // If the end fails, the connection is lost, and the transaction with it.
+        let ended = self.run(if done.is_ok() { "COMMIT" } else { "ROLLBACK" }).await;
+        if ended.is_ok() {
+            open.0 = None;
         }
+        let answer = done?;
+        ended.map(|()| answer)
+    }
+
+    /// Does something that needs no transaction, such as one statement, with the settings that it relies on.
+    pub(crate) async fn within<T>(&self, work: impl Future<Output = Result<T, Fault>>) -> Result<T, Fault> {
+        if self.is_lent { self.transact(work).await } else { work.await }
+    }
+
+    /// Whether several may use it at the same time.
+    pub(crate) fn is_shareable(&self) -> bool {
+        !self.is_lent
     }
 }
 
@@ -222,4 +247,48 @@ impl Drop for Session {
     fn drop(&mut self) {
         self.carrier.abort();
     }
+}
+
+/// How a transaction begins. What is lent comes back to us with whatever settings, and what we set would go to others with it: so
+/// each transaction brings its own.
+fn begin(options: &Options, purpose: Purpose) -> String {
+    if !options.is_lent() {
+        return "BEGIN".into();
+    }
+    format!("BEGIN ISOLATION LEVEL READ COMMITTED; {}", settings("SET LOCAL", options, purpose))
+}
+
+/// The settings that our statements rely on.
+fn settings(set: &str, options: &Options, purpose: Purpose) -> String {
+    let timeout = options.timeout(purpose).as_millis();
+    let idle = match purpose {
+        Purpose::Write | Purpose::Lease | Purpose::Rewrite => IDLE_MAX,
+        Purpose::Read | Purpose::Tell => IDLE_MAX.max(options.statement_timeout),
+    };
+    let idle = idle.as_millis();
+    let plans: &[&str] = match purpose {
+        // A plan for few rows is right for many too: each is found by its key, whatever the tables have grown to. That is
+        // why statements say `key = ANY(ARRAY[new.key])`: of `key = new.key` a table that was empty when somebody counted
+        // its rows makes a walk through all of it, by the order of its keys. What is left then is to look each one up.
+        Purpose::Write | Purpose::Lease => &[
+            "plan_cache_mode = force_generic_plan",
+            "enable_seqscan = off",
+            "enable_hashjoin = off",
+            "enable_mergejoin = off",
+            "jit = off",
+        ],
+        // Nothing that is read is found without a key either.
+        Purpose::Read => &["enable_seqscan = off", "jit = off"],
+        Purpose::Tell | Purpose::Rewrite => &[],
+    };
+    // Whoever waits for a lock must see what its holder has written: with any other level a statement that began before would
+    // not, whatever the role or the database has as its default.
+    let mut sql = format!(
+        "{set} default_transaction_isolation = 'read committed'; {set} statement_timeout = {timeout}; \
+         {set} lock_timeout = {timeout}; {set} idle_in_transaction_session_timeout = {idle};"
+    );
+    for plan in plans {
+        sql += &format!(" {set} {plan};");
+    }
+    sql
 }

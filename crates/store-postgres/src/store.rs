@@ -23,9 +23,9 @@ macro_rules! ask {
             let mut again = true;
             loop {
                 let answer = async {
-                    let held = $pool.session().await?;
+                    let (held, _guard) = $pool.session().await?;
                     let $session: &Session = &held;
-                    $work.await
+                    $session.within($work).await
                 };
                 match answer.await {
                     Err(fault) if again && Fault::is_connection_lost(&fault) => again = false,
@@ -43,7 +43,7 @@ macro_rules! alone {
             let done = async {
                 let (held, _guard) = $pool.alone().await?;
                 let $session: &Session = &held;
-                $work.await
+                $session.within($work).await
             };
             done.await.map_err(|fault: Fault| fault.answer())
         })
@@ -55,14 +55,9 @@ macro_rules! transact {
     ($pool:expr, |$session:ident| $work:expr) => {
         Box::pin(async move {
             let done = retrying(|| async {
-                let (held, mut guard) = $pool.alone().await?;
+                let (held, _guard) = $pool.alone().await?;
                 let $session: &Session = &held;
-                let answer = $session.transact($work).await;
-                if answer.as_ref().is_err_and(|fault| !fault.is_passing()) {
-                    // A statement that ran out of time may have left the transaction open.
-                    *guard = None;
-                }
-                answer
+                $session.transact($work).await
             });
             done.await.map_err(|fault: Fault| fault.answer())
         })
@@ -273,6 +268,12 @@ impl Store for Postgres {
     }
 
     fn retire(&self, retention: Retention) -> Reply<'_, u64> {
-        alone!(self.chores, |session| retire::retire(session, &retention, self.options.removes_days))
+        Box::pin(async move {
+            let removed = async {
+                let (session, _guard) = self.chores.alone().await?;
+                retire::retire(&session, &retention, self.options.removes_days).await
+            };
+            removed.await.map_err(|fault: Fault| fault.answer())
+        })
     }
 }

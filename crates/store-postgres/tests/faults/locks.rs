@@ -5,28 +5,58 @@ use super::*;
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_lock_that_somebody_holds_is_not_waited_for_without_end() {
     let server = Arc::new(Server::start_careless().unwrap());
-    let store = open(&server.create_database("locked").unwrap()).await;
+    for is_lent in [false, true] {
+        let name = if is_lent { "lent" } else { "ours" };
+        let store = open_way(&server.create_database(name).unwrap(), is_lent).await;
+        let queue = queue(&store).await;
+        let first = until_answered(|| store.reserve(10)).await;
+        let holder = server.clone();
+        let held = tokio::task::spawn_blocking(move || {
+            let sql = "BEGIN; LOCK TABLE punctual.state; SELECT pg_sleep(4); COMMIT";
+            holder.query(name, sql).unwrap()
+        });
+        let is_held = "SELECT count(*) FROM pg_locks WHERE relation = 'punctual.state'::regclass AND granted";
+        while server.query(name, is_held).unwrap().trim() == "0" {
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+
+        let commit = || store.commit(Batch::of(vec![step(TreeKey(first), 0, RunKey(first + 1), queue)]));
+        let begun = Instant::now();
+        let (refused, unread) =
+            tokio::join!(answer(commit()), answer(store.load(vec![TreeRef::Key(TreeKey(first))])));
+        assert!(matches!(refused, Err(StoreError::Unavailable { .. })), "{refused:?}");
+        assert!(matches!(unread, Err(StoreError::Unavailable { .. })), "{unread:?}");
+        // The database has given up, not we.
+        assert!(begun.elapsed() < Duration::from_millis(2_500), "{:?}", begun.elapsed());
+        // What does not need it goes on.
+        assert!(answer(store.reserve(1)).await.is_ok());
+        held.await.unwrap();
+        assert_eq!(until_answered(commit).await, vec![Ok(())]);
+    }
+}
+
+/// A proxy would hand them to somebody else, and us what somebody else has set.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn nothing_is_set_for_longer_than_a_transaction_on_connections_that_a_proxy_lends() {
+    let server = Server::start_careless().unwrap();
+    let url = server.create_database("set").unwrap();
+    server.query("postgres", "ALTER DATABASE set SET log_statement = 'all'").unwrap();
+    let store = open_way(&url, true).await;
     let queue = queue(&store).await;
     let first = until_answered(|| store.reserve(10)).await;
-    let holder = server.clone();
-    let held = tokio::task::spawn_blocking(move || {
-        let sql = "BEGIN; LOCK TABLE punctual.state; SELECT pg_sleep(4); COMMIT";
-        holder.query("locked", sql).unwrap()
-    });
-    let is_held = "SELECT count(*) FROM pg_locks WHERE relation = 'punctual.state'::regclass AND granted";
-    while server.query("locked", is_held).unwrap().trim() == "0" {
-        tokio::time::sleep(Duration::from_millis(20)).await;
-    }
+    let unit = step(TreeKey(first), 0, RunKey(first + 1), queue);
+    assert_eq!(answer(store.commit(Batch::of(vec![unit]))).await, Ok(vec![Ok(())]));
+    assert_eq!(sequence(&store, TreeKey(first)).await, 1);
+    let (worker, now, keeper) = ("worker".into(), Timestamp::now(), Default::default());
+    let taken = answer(store.claim(Claim { queue, worker, runs_max: 5, now, keeper })).await;
+    assert_eq!(taken.unwrap().runs.len(), 1);
+    answer(store.renew_all(Vec::new(), SignedDuration::from_secs(5))).await.unwrap();
 
-    let (commit, begun) =
-        (|| store.commit(Batch::of(vec![step(TreeKey(first), 0, RunKey(first + 1), queue)])), Instant::now());
-    let refused = answer(commit()).await;
-    assert!(matches!(refused, Err(StoreError::Unavailable { .. })), "{refused:?}");
-    assert!(begun.elapsed() < Duration::from_secs(3), "{:?}", begun.elapsed());
-    // What does not need it goes on.
-    assert!(answer(store.reserve(1)).await.is_ok());
-    held.await.unwrap();
-    assert_eq!(until_answered(commit).await, vec![Ok(())]);
+    let log = server.log();
+    assert!(log.contains("SET LOCAL enable_seqscan = off"), "{log}");
+    for setting in ["enable_", "statement_timeout", "lock_timeout", "idle_in", "default_transaction", "jit"] {
+        assert!(!log.contains(&format!("SET {setting}")), "{setting} is left behind");
+    }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -22,7 +22,14 @@ use punctual_testkit::Postgres as Server;
 const ANSWER_MAX: Duration = Duration::from_secs(15);
 
 async fn open(url: &str) -> Postgres {
-    let options = Options { shards: 4, statement_timeout: Duration::from_secs(1), ..Options::new(url) };
+    open_way(url, false).await
+}
+
+/// As if a proxy on the way lent its connections by transaction, or not.
+async fn open_way(url: &str, is_lent: bool) -> Postgres {
+    let listen_url = is_lent.then(|| url.to_owned());
+    let options =
+        Options { shards: 4, statement_timeout: Duration::from_secs(1), listen_url, ..Options::new(url) };
     Postgres::open(options).await.expect("the database opens")
 }
 

@@ -1,5 +1,6 @@
 //! What a statement costs does not depend on how many rows there are, nor on how many the database believes there are.
 
+mod days;
 mod growth;
 
 use std::time::{Duration, Instant};

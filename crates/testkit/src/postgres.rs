@@ -74,8 +74,43 @@ impl Postgres {
         Ok(postgres)
     }
 
+    /// A second server that repeats what this one commits, before anybody hears of it. Nothing if the programs for that are missing.
+    pub fn standby(&self) -> Result<Option<Postgres>> {
+        let copy = self.programs.server.join("pg_basebackup");
+        if !copy.exists() {
+            return Ok(None);
+        }
+        let (user, folder, port) = (self.user, folder("postgres", self.user)?, free_port()?);
+        let mut copying = as_user(user, &copy, &folder);
+        copying.args(["--host=127.0.0.1", "--username=postgres", "--port"]).arg(self.port.to_string());
+        copying.args(["--write-recovery-conf", "--checkpoint=fast", "--no-sync", "--pgdata"]);
+        run(copying.arg(folder.join("data")))?;
+        let (programs, settings) = (self.programs.clone(), self.settings);
+        let guard = guard(&programs.server, user, &folder, port, settings)?;
+        let standby = Postgres { guard, programs, user, folder, port, settings };
+        standby.wait()?;
+        self.query("postgres", "ALTER SYSTEM SET synchronous_standby_names = '*'")?;
+        self.query("postgres", "SELECT pg_reload_conf()")?;
+        let begun = Instant::now();
+        let repeats = "SELECT count(*) FROM pg_stat_replication WHERE sync_state = 'sync'";
+        while self.query("postgres", repeats)?.trim() != "1" {
+            if begun.elapsed() > START_MAX {
+                bail!("the standby does not repeat what is committed:\n{}", standby.log());
+            }
+            std::thread::sleep(Duration::from_millis(10));
+        }
+        Ok(Some(standby))
+    }
+
     /// Ends it without a word to anybody, as a failing machine does, and starts it again on the same data.
     pub fn crash_and_restart(&mut self) -> Result<()> {
+        self.crash()?;
+        self.guard = guard(&self.programs.server, self.user, &self.folder, self.port, self.settings)?;
+        self.wait()
+    }
+
+    /// Ends it without a word to anybody, as a failing machine does.
+    pub fn crash(&mut self) -> Result<()> {
         let pid = fs::read_to_string(self.folder.join("data/postmaster.pid"))?;
         let pid = pid.lines().next().context("postmaster.pid is empty")?.to_owned();
         // The guard would clean up behind a server that ends with it, so it goes first.
@@ -85,8 +120,7 @@ impl Postgres {
         while command("kill").args(["-0", &pid]).stderr(Stdio::null()).status()?.success() {
             std::thread::sleep(Duration::from_millis(10));
         }
-        self.guard = guard(&self.programs.server, self.user, &self.folder, self.port, self.settings)?;
-        self.wait()
+        Ok(())
     }
 
     /// What a client connects to.

@@ -25,6 +25,7 @@ const GUARD: &str =
 static STARTED: AtomicU32 = AtomicU32::new(0);
 
 /// Where programs are. Whoever chose a version may have no more than the server, and clients of another one will do.
+#[derive(Clone)]
 pub(crate) struct Programs {
     pub(crate) server: PathBuf,
     pub(crate) clients: PathBuf,

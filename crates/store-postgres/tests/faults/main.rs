@@ -1,8 +1,10 @@
 //! Whatever happens to the connections and to the database: what was acknowledged is there, what was not is there wholly or not
 //! at all, nobody waits for ever, and the store goes on by itself.
 
+mod limits;
 mod locks;
 mod news;
+mod standby;
 mod ways;
 
 use std::sync::Arc;

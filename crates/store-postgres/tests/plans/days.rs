@@ -93,12 +93,7 @@ async fn a_day_goes_with_what_its_runs_have_told_and_nobody_counts_it() {
     assert_eq!(query("SELECT run FROM punctual.run_closed"), "10001");
 
     drop((store, reader));
-    let begun = Instant::now();
-    let alone = "SELECT count(*) FROM pg_stat_activity WHERE datname = 'days' AND pid <> pg_backend_pid()";
-    while query(alone) != "0" {
-        assert!(begun.elapsed() < Duration::from_secs(20), "connections stay");
-        std::thread::sleep(Duration::from_millis(100));
-    }
+    alone(&server, "days");
     let counted = "SELECT tup_deleted, tup_returned FROM pg_stat_database WHERE datname = 'days'";
     let told = query(counted);
     let numbers: Vec<u64> = told.split('|').filter_map(|number| number.parse().ok()).collect();

@@ -2,6 +2,7 @@
 
 mod days;
 mod growth;
+mod waiting;
 
 use std::time::{Duration, Instant};
 
@@ -101,6 +102,18 @@ fn looked_at(server: &Server, database: &str, updates: usize) -> u64 {
         // They are told once a second.
         assert!(begun.elapsed() < Duration::from_secs(20), "no statistics: {answer}");
         std::thread::sleep(Duration::from_millis(100));
+    }
+}
+
+/// Waits until nobody is connected any more: then all that was counted is told.
+fn alone(server: &Server, database: &str) {
+    let begun = Instant::now();
+    let sql =
+        "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()
+        AND backend_type = 'client backend'";
+    while server.query(database, sql).expect("sessions").trim() != "0" {
+        assert!(begun.elapsed() < Duration::from_secs(20), "connections stay");
+        std::thread::sleep(Duration::from_millis(50));
     }
 }
 

@@ -211,6 +211,7 @@ async fn open(config: &Config, now: Timestamp) -> Result<Opened, StartError> {
             listen_url,
             shards: config.shards,
             removes_days: true,
+            shard_lease: config.shard_lease.unsigned_abs(),
             live_table_bytes_max: config.live_table_bytes_max,
             ..punctual_store_postgres::Options::new(&config.database)
         };

@@ -24,13 +24,21 @@ pub struct Options {
     /// Whether history is only removed by whole days, which costs nothing, unless more than this is kept too long.
     /// Nothing removes row by row, exactly when it is time.
     pub removes_days: bool,
+    /// How long a node that is not heard of keeps its shards: whatever it holds at the database is free before.
+    pub shard_lease: Duration,
     /// How large a table of live work may become, if most of it is versions that somebody's snapshot keeps; then it is written
     /// anew, and that snapshot finds it empty. Nothing leaves it to grow.
     pub live_table_bytes_max: Option<u64>,
 }
 
 /// How long a statement about leases may take: their time runs out meanwhile.
-const LEASE_TIMEOUT: Duration = Duration::from_secs(3);
+const LEASE_TIMEOUT_MAX: Duration = Duration::from_secs(3);
+const LEASE_TIMEOUT_MIN: Duration = Duration::from_millis(700);
+
+/// How long a transaction that writes may wait for its next statement. They follow each other at once, unless the process has
+/// stopped or the way is cut: then what it holds is free again before the lease of its shards is over.
+const IDLE_MAX: Duration = Duration::from_secs(2);
+const IDLE_MIN: Duration = Duration::from_millis(500);
 
 /// How long it may take to read a table that is to be written anew; nobody waits for that.
 pub(crate) const LOOK_MAX: Duration = Duration::from_secs(120);
@@ -42,8 +50,21 @@ impl Options {
     /// The longest that a statement may take at the server.
     pub(crate) fn timeout(&self, purpose: Purpose) -> Duration {
         match purpose {
-            Purpose::Lease => self.statement_timeout.min(LEASE_TIMEOUT),
+            Purpose::Lease => {
+                let timeout = (self.shard_lease * 3 / 5).clamp(LEASE_TIMEOUT_MIN, LEASE_TIMEOUT_MAX);
+                self.statement_timeout.min(timeout)
+            }
             Purpose::Write | Purpose::Read | Purpose::Tell | Purpose::Rewrite => self.statement_timeout,
+        }
+    }
+
+    /// The longest that an open transaction may do nothing.
+    pub(crate) fn idle(&self, purpose: Purpose) -> Duration {
+        match purpose {
+            Purpose::Write | Purpose::Lease | Purpose::Rewrite => {
+                (self.shard_lease * 2 / 5).clamp(IDLE_MIN, IDLE_MAX)
+            }
+            Purpose::Read | Purpose::Tell => IDLE_MAX.max(self.statement_timeout),
         }
     }
 
@@ -72,6 +93,7 @@ impl Options {
             statement_timeout: Duration::from_secs(10),
             connect_timeout: Duration::from_secs(10),
             removes_days: false,
+            shard_lease: Duration::from_secs(5),
             live_table_bytes_max: None,
         }
     }

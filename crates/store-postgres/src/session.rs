@@ -36,10 +36,6 @@ pub(crate) enum Purpose {
     Rewrite,
 }
 
-/// How long a transaction that writes may wait for its next statement. They follow each other at once, unless the process has
-/// stopped or the way is cut: then what it holds is free again before the lease of its shards is over.
-const IDLE_MAX: Duration = Duration::from_secs(2);
-
 /// One connection.
 pub(crate) struct Session {
     client: Client,
@@ -261,11 +257,7 @@ fn begin(options: &Options, purpose: Purpose) -> String {
 /// The settings that our statements rely on.
 fn settings(set: &str, options: &Options, purpose: Purpose) -> String {
     let timeout = options.timeout(purpose).as_millis();
-    let idle = match purpose {
-        Purpose::Write | Purpose::Lease | Purpose::Rewrite => IDLE_MAX,
-        Purpose::Read | Purpose::Tell => IDLE_MAX.max(options.statement_timeout),
-    };
-    let idle = idle.as_millis();
+    let idle = options.idle(purpose).as_millis();
     let plans: &[&str] = match purpose {
         // A plan for few rows is right for many too: each is found by its key, whatever the tables have grown to. That is
         // why statements say `key = ANY(ARRAY[new.key])`: of `key = new.key` a table that was empty when somebody counted

@@ -94,3 +94,53 @@ fn servers_of_this_release_go_on_with_what_the_one_before_wrote() {
     let (first, last) = (once.first().unwrap(), once.last().unwrap());
     assert_eq!((last - first + 1) as usize, once.len(), "no occurrence has none: {times:?}");
 }
+
+/// What the release after this one does to a database while servers of this one run: its schema is added to, and a record that only it
+/// can read, which it would write a release later, is met.
+#[test]
+fn servers_go_on_beside_those_of_the_next_release_and_those_that_start_are_refused() {
+    let postgres = Postgres::start_careless().expect("PostgreSQL starts");
+    let database = postgres.create_database("after").unwrap();
+    let query = |sql: &str| postgres.query("after", sql).unwrap();
+    let server =
+        TestServer::start_on(&database, tempfile::tempdir().unwrap(), "127.0.0.1:0", &["--shard-lease=1s"]);
+    server.ok(&["queue", "create", "work"]);
+    for name in ["readable", "unreadable"] {
+        let create = ["schedule", "create", name, "--every=1s", "--queue=work", "--overlap=allow_all"];
+        server.ok(&create);
+        server.runs_until(name, |runs| (!runs.is_empty()).then_some(()));
+    }
+
+    for table in
+        ["state", "schedule", "schedule_name", "run_live", "run_closed", "node", "lease", "queue", "ledger"]
+    {
+        query(&format!("ALTER TABLE punctual.{table} ADD COLUMN of_later bigint"));
+    }
+    query("UPDATE punctual.meta SET number = number + 1 WHERE name = 'version'");
+    query(
+        "UPDATE punctual.state SET bytes = set_byte(bytes, 0, 99), sequence = sequence + 1
+        WHERE tree = (SELECT tree FROM punctual.schedule WHERE id = 'unreadable')",
+    );
+
+    let count = seconds(&server, "readable").len();
+    server.runs_until("readable", |runs| (runs.len() >= count + 3).then_some(()));
+    server.ok(&["worker", "--queue=work", "--exec=true", "--runs-max=3"]);
+    let broken = || server.run(&["doctor", "--output", "json"]);
+    let begun = std::time::Instant::now();
+    while !super::text(&broken().stdout).contains("record version is 99") {
+        assert!(begun.elapsed() < super::server::PATIENCE, "{:?}", broken());
+    }
+    let times = seconds(&server, "readable");
+    let once: BTreeSet<i64> = times.iter().copied().collect();
+    assert_eq!(once.len(), times.len(), "no occurrence has two runs: {times:?}");
+    assert_eq!(
+        (once.last().unwrap() - once.first().unwrap() + 1) as usize,
+        once.len(),
+        "none is missing: {times:?}"
+    );
+
+    let refused =
+        super::server::bare(&["serve", "--listen=127.0.0.1:0", "--database", &database]).output().unwrap();
+    assert_eq!(refused.status.code(), Some(8), "{refused:?}");
+    assert!(super::text(&refused.stderr).contains("used by a later release"), "{refused:?}");
+}

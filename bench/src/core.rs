@@ -100,7 +100,7 @@ fn round(target: Target) -> Result<(f64, f64)> {
     let before = allocations();
     let start = Instant::now();
     for _ in 0..CYCLES {
-        now = now + SignedDuration::from_secs(60);
+        now += SignedDuration::from_secs(60);
         cycle(&mut tree, now, &limits, &mut effects)?;
         black_box(&effects);
     }
@@ -112,7 +112,7 @@ fn round(target: Target) -> Result<(f64, f64)> {
 fn idle_bytes(runs: u32) -> Result<usize> {
     let (mut original, mut now, limits) = tree(Target::Queue)?;
     for _ in 0..runs {
-        now = now + SignedDuration::from_secs(60);
+        now += SignedDuration::from_secs(60);
         cycle(&mut original, now, &limits, &mut Effects::default())?;
     }
     // A clone shares the definition and has memory of its own for the rest.

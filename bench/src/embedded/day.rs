@@ -178,7 +178,7 @@ fn order(number: u64) -> RunOrder {
             priority: (number % 7) as i16 - 3,
             ..RunAction::default()
         },
-        dedup: (number % 5 == 0).then(|| format!("dedup-{}", number % 1_000).into()),
+        dedup: number.is_multiple_of(5).then(|| format!("dedup-{}", number % 1_000).into()),
         on_duplicate: OnDuplicate::ReturnExisting,
         not_before: None,
     }

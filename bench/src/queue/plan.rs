@@ -10,6 +10,9 @@ pub const OURS: &str = "punctual";
 /// The same, on the PostgreSQL that the peers use.
 pub const OURS_ON_POSTGRES: &str = "punctual-postgres";
 
+/// Our own side, on each of our stores.
+pub const ALL_OURS: [&str; 2] = [OURS, OURS_ON_POSTGRES];
+
 /// Those that we measure beside it: npm packages on one PostgreSQL.
 pub const PEERS: [&str; 2] = ["pg-boss", "graphile-worker"];
 

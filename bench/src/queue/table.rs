@@ -1,9 +1,9 @@
-//! Prints what was seen: a row as soon as it is measured, with our ratio to the fastest peer last.
+//! Prints what was seen: a row as soon as it is measured, with the ratio to the fastest peer beside each of our numbers.
 
 use super::plan::{self, Cell, Latency, Throughput};
 
-/// Wide enough for "graphile-worker 0.18.0" and for three numbers.
-const WIDTH: usize = 26;
+/// Wide enough for "graphile-worker 0.18.0", and for three numbers and a ratio.
+const WIDTH: usize = 30;
 const LABEL: usize = 28;
 
 pub fn print_throughput_head(names: &[String]) {
@@ -34,13 +34,11 @@ pub fn print_latency(label: &str, names: &[String], rates: &[Option<f64>], row: 
     });
     let p99s: Vec<_> = row.iter().map(|seen| seen.map(|seen| seen.p99)).collect();
     // Less is better here: how many times longer the quickest peer takes.
-    let ratio = ours_and_peers(names, &p99s)
-        .and_then(|(ours, peers)| peers.into_iter().reduce(f64::min).map(|quickest| quickest / ours));
-    print_row(label, cells, ratio);
+    print_row(label, cells, &ratios(names, &p99s, f64::min, |ours, quickest| quickest / ours));
 }
 
 pub fn print_legend() {
-    println!("\nratio: ours over the fastest peer; of latencies, p99 of the quickest peer over ours");
+    println!("\nin brackets: ours over the fastest peer; of latencies, p99 of the quickest peer over ours");
     println!(
         "-: failed or could not be held, see the notes; peers: PostgreSQL with fsync and synchronous commit"
     );
@@ -48,25 +46,33 @@ pub fn print_legend() {
 
 fn print_rates(label: &str, names: &[String], rates: &[Option<f64>]) {
     let cells = rates.iter().map(|rate| rate.map_or("-".to_owned(), |rate| format!("{rate:.0}")));
-    let ratio = ours_and_peers(names, rates)
-        .and_then(|(ours, peers)| peers.into_iter().reduce(f64::max).map(|fastest| ours / fastest));
-    print_row(label, cells, ratio);
+    print_row(label, cells, &ratios(names, rates, f64::max, |ours, fastest| ours / fastest));
 }
 
-/// Our number and those of the peers, if we are among the contenders.
-fn ours_and_peers(names: &[String], numbers: &[Option<f64>]) -> Option<(f64, Vec<f64>)> {
-    let ours = names.iter().position(|name| name == plan::OURS)?;
-    let peers = numbers.iter().enumerate().filter(|(index, _)| *index != ours);
-    Some((numbers[ours]?, peers.filter_map(|(_, number)| *number).collect()))
+/// For each of our numbers how it compares with the best of the peers; nothing for the peers themselves.
+fn ratios(
+    names: &[String],
+    numbers: &[Option<f64>],
+    best: fn(f64, f64) -> f64,
+    ratio: fn(f64, f64) -> f64,
+) -> Vec<Option<f64>> {
+    let is_ours = |name: &String| plan::ALL_OURS.contains(&name.as_str());
+    let of_peers = names.iter().zip(numbers).filter(|(name, _)| !is_ours(name));
+    let best = of_peers.filter_map(|(_, number)| *number).reduce(best);
+    let compare = |name, number: &Option<f64>| Some(ratio((*number).filter(|_| is_ours(name))?, best?));
+    names.iter().zip(numbers).map(|(name, number)| compare(name, number)).collect()
 }
 
 fn print_head(label: &str, names: &[String]) {
     let names: String = names.iter().map(|name| format!("{name:>WIDTH$}")).collect();
-    println!("{label:<LABEL$}{names}{:>8}", "ratio");
+    println!("{label:<LABEL$}{names}");
 }
 
-fn print_row(label: &str, cells: impl Iterator<Item = String>, ratio: Option<f64>) {
+fn print_row(label: &str, cells: impl Iterator<Item = String>, ratios: &[Option<f64>]) {
+    let cells = cells.zip(ratios).map(|(cell, ratio)| match ratio {
+        Some(ratio) => format!("{cell} ({ratio:.1})"),
+        None => cell,
+    });
     let cells: String = cells.map(|cell| format!("{cell:>WIDTH$}")).collect();
-    let ratio = ratio.map_or("-".to_owned(), |ratio| format!("{ratio:.1}"));
-    println!("{label:<LABEL$}{cells}{ratio:>8}");
+    println!("{label:<LABEL$}{cells}");
 }

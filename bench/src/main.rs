@@ -18,7 +18,7 @@ fn main() -> Result<()> {
         Some("embedded-idle") => {
             embedded::idle::measure(std::env::args().nth(2).as_deref().unwrap_or_default())
         }
-        Some("cluster") => cluster::run(std::env::args().nth(2).as_deref()),
+        Some("cluster") => cluster::run(&std::env::args().skip(2).collect::<Vec<_>>()),
         Some("queue") => queue::run(std::env::args().nth(2).as_deref()),
         other => bail!("expected a benchmark (spec, core, embedded, queue, cluster), found {other:?}"),
     }

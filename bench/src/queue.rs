@@ -8,33 +8,38 @@ mod table;
 use anyhow::{Result, bail};
 use peer::Peer;
 use plan::{Contender, Latency, Load, Throughput};
+pub use plan::{OURS, OURS_ON_POSTGRES, PEERS};
 use punctual::Punctual;
 
 /// Runs all contenders, or the named one.
 pub fn run(only: Option<&str>) -> Result<()> {
-    let wanted = |name: &str| only.is_none_or(|only| only == name);
+    measure(|name| only.is_none_or(|only| only == name)).map(drop)
+}
+
+/// Runs the contenders that are wanted, and gives the best of each, in runs per second.
+pub fn measure(wanted: impl Fn(&str) -> bool) -> Result<Vec<(String, f64)>> {
     let mut contenders: Vec<Box<dyn Contender>> = Vec::new();
-    if wanted(plan::OURS) {
+    if wanted(OURS) {
         contenders.push(Box::new(Punctual::start()?));
     }
-    if wanted(plan::OURS_ON_POSTGRES)
+    if wanted(OURS_ON_POSTGRES)
         && let Ok(url) = std::env::var("PUNCTUAL_BENCH_POSTGRES")
     {
         contenders.push(Box::new(Punctual::start_on(&url)?));
     }
-    for name in plan::PEERS.into_iter().filter(|name| wanted(name)) {
+    for name in PEERS.into_iter().filter(|name| wanted(name)) {
         match Peer::start(name) {
             Ok(peer) => contenders.push(Box::new(peer)),
             Err(error) => eprintln!("note: {name} IS NOT MEASURED: {error:#}"),
         }
     }
     if contenders.is_empty() {
-        bail!("nobody to measure; contenders are {}, {}", plan::OURS, plan::PEERS.join(", "));
+        bail!("nobody to measure; contenders are {OURS}, {OURS_ON_POSTGRES}, {}", PEERS.join(", "));
     }
     let names: Vec<String> = contenders.iter().map(|contender| contender.name().to_owned()).collect();
     let bests = throughput(&mut contenders, &names);
     latency(&mut contenders, &names, &bests);
-    Ok(())
+    Ok(names.into_iter().zip(bests).filter_map(|(name, best)| Some((name, best?))).collect())
 }
 
 /// Our own side alone, from enqueue to completed, beside what SQLite itself can do.

@@ -38,15 +38,25 @@ pub fn run(names: &[&str]) -> Result<()> {
         }
         // By itself it needs nobody.
         ["queue", "punctual"] => None,
-        ["queue", ..] => queue_peers(&mut command)
-            .inspect_err(|error| eprintln!("note: NO PEERS to measure our queue against: {error:#}"))
-            .ok(),
-        ["cluster", ..] => {
-            let postgres = Postgres::start_to_measure()?;
-            command.env("PUNCTUAL_BENCH_POSTGRES", postgres.url());
-            match python("bench-dbos", &["dbos==3.3.0"]) {
-                Ok(python) => _ = command.env("PUNCTUAL_BENCH_DBOS", python),
-                Err(error) => eprintln!("note: no DBOS to measure against: {error:#}"),
+        ["queue", ..] => {
+            let postgres = postgres(&mut command);
+            queue_peers(&mut command);
+            postgres
+                .inspect_err(|error| eprintln!("note: NO PostgreSQL to measure queues on: {error:#}"))
+                .ok()
+        }
+        ["cluster", parts @ ..] => {
+            let postgres = postgres(&mut command)?;
+            // Named parts need only what they use.
+            let wanted = |part| parts.is_empty() || parts.contains(&part);
+            if wanted("queue") {
+                queue_peers(&mut command);
+            }
+            if wanted("dbos") {
+                match python("bench-dbos", &["dbos==3.3.0"]) {
+                    Ok(python) => _ = command.env("PUNCTUAL_BENCH_DBOS", python),
+                    Err(error) => eprintln!("note: no DBOS to measure against: {error:#}"),
+                }
             }
             Some(postgres)
         }
@@ -73,12 +83,20 @@ fn temporal(parts: &[&str]) -> Result<()> {
     )
 }
 
-/// Provides what pg-boss and graphile-worker need, for as long as the server is kept.
-fn queue_peers(command: &mut Command) -> Result<Postgres> {
-    let node = node("bench-node", &QUEUES)?;
+/// A server to measure on, for as long as it is kept.
+fn postgres(command: &mut Command) -> Result<Postgres> {
     let postgres = Postgres::start_to_measure()?;
-    command.env("PUNCTUAL_BENCH_NODE", node.program);
-    command.env("PUNCTUAL_BENCH_NODE_PACKAGES", node.folder);
     command.env("PUNCTUAL_BENCH_POSTGRES", postgres.url());
     Ok(postgres)
+}
+
+/// Provides what pg-boss and graphile-worker need besides a server.
+fn queue_peers(command: &mut Command) {
+    match node("bench-node", &QUEUES) {
+        Ok(node) => {
+            command.env("PUNCTUAL_BENCH_NODE", node.program);
+            command.env("PUNCTUAL_BENCH_NODE_PACKAGES", node.folder);
+        }
+        Err(error) => eprintln!("note: NO PEERS to measure our queue against: {error:#}"),
+    }
 }

@@ -8,6 +8,7 @@ use punctual_core::Policies;
 use punctual_spec::Spec;
 
 use super::database::{connect, create as create_database, nodes, transactions};
+use super::goals::{Figures, Idle};
 use crate::embedded::node::{create, schedule};
 
 const SCHEDULES: usize = 100_000;
@@ -16,7 +17,7 @@ const SCHEDULES: usize = 100_000;
 const SETTLE: Duration = Duration::from_secs(90);
 
 /// Transactions per second and node.
-pub async fn measure(url: &str) -> Result<()> {
+pub async fn measure(url: &str, figures: &mut Figures) -> Result<()> {
     let client = connect(url).await?;
     for (count, schedules) in [(1, 0), (1, SCHEDULES), (3, SCHEDULES)] {
         let database = create_database(url, "bench_idle").await?;
@@ -30,6 +31,7 @@ pub async fn measure(url: &str) -> Result<()> {
         let worked = transactions(&client, "bench_idle").await? - before;
         let rate = worked as f64 / begun.elapsed().as_secs_f64() / count as f64;
         println!("idle, {schedules} schedules, {count} nodes: {rate:.2} transactions/s for each node");
+        figures.idle.push(Idle { schedules, nodes: count, rate });
         for engine in engines {
             engine.stop(Duration::from_secs(20)).await;
         }

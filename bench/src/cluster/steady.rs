@@ -14,6 +14,7 @@ use tokio_postgres::Client;
 
 use super::ceiling::{self, Shape, Windows};
 use super::database::{checkpoint, connect, create as create_database, nodes, transactions};
+use super::goals::{Figures, Steady};
 use super::host::Cores;
 use crate::embedded::node::{Worker, allow_all, create, every, schedule};
 
@@ -97,13 +98,13 @@ pub async fn probe(url: &str, nodes: usize, load: usize, with_worker: bool) -> R
 }
 
 /// Finds the highest load that is kept up with, then what bare statements do with the same rows, then lateness below it.
-pub async fn measure(url: &str) -> Result<()> {
+pub async fn measure(url: &str, figures: &mut Figures) -> Result<()> {
     let mut pace = Pace::FIRST;
     // Those that write most come last: what the disk still has to do afterwards would be in the way of others.
     for (nodes, with_worker) in [(1, true), (3, true), (1, false), (3, false)] {
         let label = if with_worker { "with a worker on each" } else { "without a worker" };
         println!("durable starts per second, schedules every {PERIOD} seconds, {nodes} nodes, {label}:");
-        let (mut best, mut best_shape, mut kept_up) = (0.0f64, Shape::FRESH, 0);
+        let (mut best, mut best_shape, mut kept_up, mut transactions) = (0.0f64, Shape::FRESH, 0, None);
         for load in LOADS {
             let plan = Plan { nodes, load, with_worker, windows: once(8), tells: false };
             let (seen, shape) = run(url, plan, &mut pace).await?;
@@ -126,13 +127,22 @@ pub async fn measure(url: &str) -> Result<()> {
             if done < 0.97 * load as f64 {
                 break;
             }
-            kept_up = load;
+            (kept_up, transactions) = (load, Some(seen.transactions));
         }
         let ceiling = ceiling::measure(url, best_shape).await?;
         println!(
             "  kept up with: {kept_up}/s; most: {best:.0}/s, {:.2} of the raw ceiling ({ceiling:.0}/s)",
             best / ceiling
         );
+        figures.steady.push(Steady {
+            nodes,
+            with_worker,
+            best,
+            ceiling,
+            kept_up,
+            transactions,
+            lateness: None,
+        });
         if kept_up == 0 {
             continue;
         }
@@ -145,7 +155,10 @@ pub async fn measure(url: &str) -> Result<()> {
             WINDOWS.count,
             WINDOWS.length.as_secs()
         );
-        print_spread("us", seen.iter().map(|seen| seen.lateness).collect());
+        let [_, p99, _] = print_spread("us", seen.iter().map(|seen| seen.lateness).collect());
+        if let Some(figures) = figures.steady.last_mut() {
+            figures.lateness = Some(p99);
+        }
         let alone = seen.iter().filter(|seen| seen.stolen < STOLEN_MAX);
         let alone: Vec<[f64; 3]> = alone.map(|seen| seen.lateness).collect();
         let stolen = seen.iter().map(|seen| 100.0 * seen.stolen).fold(0.0, f64::max);
@@ -166,19 +179,22 @@ fn once(seconds: u64) -> Windows {
     Windows { count: 1, length: Duration::from_secs(seconds) }
 }
 
-/// The median of several measurements, and how far they lie apart.
-fn print_spread(who: &str, seen: Vec<[f64; 3]>) {
-    let texts = ["p50", "p99", "p99.9"].iter().enumerate().map(|(place, name)| {
+/// The median of several measurements, and how far they lie apart; gives the medians.
+fn print_spread(who: &str, seen: Vec<[f64; 3]>) -> [f64; 3] {
+    let spreads = [0, 1, 2].map(|place| {
         let mut values: Vec<f64> = seen.iter().map(|seen| seen[place]).collect();
         values.sort_by(f64::total_cmp);
-        let [first, middle, last] = [0, values.len() / 2, values.len() - 1].map(|place| values[place]);
-        format!("{name} {middle:.1} ms ({first:.1} to {last:.1})")
+        [0, values.len() / 2, values.len() - 1].map(|place| values[place])
     });
+    let texts = ["p50", "p99", "p99.9"].iter().zip(spreads);
+    let texts =
+        texts.map(|(name, [first, middle, last])| format!("{name} {middle:.1} ms ({first:.1} to {last:.1})"));
     println!("    {who}: lateness {}", texts.collect::<Vec<_>>().join(", "));
+    spreads.map(|[_, middle, _]| middle)
 }
 
 /// What the database does for one start, with ever more nodes at the same load.
-pub async fn transactions_by_nodes(url: &str) -> Result<()> {
+pub async fn transactions_by_nodes(url: &str, figures: &mut Figures) -> Result<()> {
     println!("transactions for each start at 10,000 starts/s, by nodes:");
     let mut pace = Pace::FIRST;
     for nodes in [1, 3, 8] {
@@ -188,6 +204,7 @@ pub async fn transactions_by_nodes(url: &str) -> Result<()> {
                 "  {nodes} nodes: {:.4} transactions a start ({:.0} started/s, lateness p99 {:.1} ms)",
                 seen.transactions, seen.starts, seen.lateness[1]
             );
+            figures.transactions.push((nodes, seen.transactions));
         }
     }
     Ok(())

@@ -72,7 +72,7 @@ async fn measure(part: &str, url: &str, figures: &mut Figures) -> Result<()> {
         "steady" => steady::measure(url, figures).await,
         "transactions" => steady::transactions_by_nodes(url, figures).await,
         "herd" => herd::measure(url, ceiling::measure(url, Shape::FRESH).await?).await,
-        "failover" => failover::measure(url).await,
+        "failover" => failover::measure(url, figures).await,
         "idle" => idle::measure(url, figures).await,
         "dbos" => dbos::measure(url).await,
         other => bail!("{other:?} is no part"),

@@ -50,13 +50,18 @@ pub async fn nodes(url: &str, count: usize) -> Result<Vec<Engine>> {
 pub async fn nodes_with(options: Options, count: usize) -> Result<Vec<Engine>> {
     let mut engines = Vec::new();
     for index in 0..count {
-        let store = Postgres::open(Options { removes_days: true, ..options.clone() }).await?;
-        let config = EngineConfig { node: format!("node-{index}"), ..EngineConfig::default() };
-        let engine = Engine::start(Arc::new(store), Arc::new(SystemClock), config).await?;
-        engine.create_queue("default", "q", QueueSettings::default()).await?;
-        engines.push(engine);
+        engines.push(join(options.clone(), &format!("node-{index}")).await?);
     }
     Ok(engines)
+}
+
+/// Starts one more node.
+pub async fn join(options: Options, name: &str) -> Result<Engine> {
+    let store = Postgres::open(Options { removes_days: true, ..options }).await?;
+    let config = EngineConfig { node: name.to_owned(), ..EngineConfig::default() };
+    let engine = Engine::start(Arc::new(store), Arc::new(SystemClock), config).await?;
+    engine.create_queue("default", "q", QueueSettings::default()).await?;
+    Ok(engine)
 }
 
 /// Transactions that a database has committed so far.

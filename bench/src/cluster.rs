@@ -74,7 +74,7 @@ async fn measure(part: &str, url: &str, figures: &mut Figures) -> Result<()> {
         "herd" => herd::measure(url, ceiling::measure(url, Shape::FRESH).await?).await,
         "failover" => failover::measure(url, figures).await,
         "idle" => idle::measure(url, figures).await,
-        "dbos" => dbos::measure(url).await,
+        "dbos" => dbos::measure(url, figures).await,
         other => bail!("{other:?} is no part"),
     }
 }

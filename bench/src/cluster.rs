@@ -24,6 +24,7 @@ pub fn run(words: &[String]) -> Result<()> {
     let url = std::env::var("PUNCTUAL_BENCH_POSTGRES").context("run this by `cargo xtask bench cluster`")?;
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
     let words: Vec<&str> = words.iter().map(String::as_str).collect();
+    let mut figures = Figures::default();
     match words[..] {
         ["probe", ref rest @ ..] => {
             let number = |place: usize| rest.get(place).and_then(|word| word.parse().ok());
@@ -34,10 +35,15 @@ pub fn run(words: &[String]) -> Result<()> {
             })
         }
         // It takes ten minutes a part, so only who asks for it gets it.
-        ["snapshot"] => runtime.block_on(async {
-            database::season(&url).await?;
-            snapshot::measure(&url).await
-        }),
+        ["snapshot", ref rest @ ..] => {
+            let plan = snapshot::Plan::read(rest)?;
+            runtime.block_on(async {
+                database::season(&url).await?;
+                snapshot::measure(&url, &plan, &mut figures).await
+            })?;
+            goals::print(&figures);
+            Ok(())
+        }
         ref named => {
             if let Some(unknown) = named.iter().find(|word| !PARTS.contains(word)) {
                 bail!("{unknown:?} is no part; parts: {}, snapshot, probe", PARTS.join(", "));

@@ -28,35 +28,44 @@ struct Seen {
     completed: f64,
 }
 
-/// Its durable starts per second: the most in any window.
+/// Its starts per second: the most in any window.
 pub async fn measure(url: &str, figures: &mut Figures) -> Result<()> {
     let Ok(python) = std::env::var("PUNCTUAL_BENCH_DBOS") else {
         println!("DBOS is not measured: it could not be installed");
         return Ok(());
     };
     println!("DBOS 3.3, one process, schedules every second:");
-    let mut most = 0.0f64;
+    let mut most = Seen { recorded: 0.0, completed: 0.0 };
     for load in LOADS {
         let windows = offer(url, &python, load).await?;
         let count = windows.len() as f64;
         let [recorded, completed] = [|seen: &Seen| seen.recorded, |seen: &Seen| seen.completed]
             .map(|figure| windows.iter().map(figure).sum::<f64>() / count);
         println!("  {load:>5} due a second: {recorded:.0} starts recorded/s, {completed:.0} completed/s");
-        // Of what it records and what it completes, the better one counts.
-        most = windows.iter().fold(most, |most, seen| most.max(seen.recorded).max(seen.completed));
+        for seen in &windows {
+            most.recorded = most.recorded.max(seen.recorded);
+            most.completed = most.completed.max(seen.completed);
+        }
         if completed < KEPT_UP * load as f64 {
             break;
         }
     }
-    ensure!(most > 0.0, "DBOS started nothing");
-    println!("  most in any {} s: {most:.0}/s", LENGTH.as_secs());
-    figures.dbos = Some(most);
+    ensure!(most.completed > 0.0, "DBOS started nothing");
+    let Seen { recorded, completed } = most;
+    println!("  most in any {} s: {recorded:.0} recorded/s, {completed:.0} completed/s", LENGTH.as_secs());
+    // Of the two, the better one counts.
+    figures.dbos = Some(recorded.max(completed));
     for ours in figures.steady.iter().filter(|ours| ours.nodes == 1) {
-        let what = if ours.with_worker { "started and completed" } else { "started" };
+        // Ours without a worker are durable and wait, as those that are recorded do.
+        let (what, theirs) = if ours.with_worker {
+            ("started and completed", completed)
+        } else {
+            ("started", recorded.max(completed))
+        };
         println!(
             "  one node of ours keeps up with {}/s {what}: {:.0} times as many; the goal is 500",
             ours.kept_up,
-            ours.kept_up as f64 / most
+            ours.kept_up as f64 / theirs
         );
     }
     Ok(())

@@ -26,6 +26,8 @@ mod operating;
 mod migrating;
 mod upgrading;
 mod two_servers;
+mod nodes;
+mod database_away;
 mod terminal;
 mod packaging;
 

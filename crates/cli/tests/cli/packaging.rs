@@ -2,8 +2,6 @@
 
 use std::collections::BTreeSet;
 use std::fs;
-use std::io::{Read, Write};
-use std::net::TcpStream;
 use std::path::PathBuf;
 use std::process::Command;
 
@@ -15,16 +13,6 @@ use super::{run, text};
 fn packaged(name: &str) -> String {
     let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../packaging").join(name);
     fs::read_to_string(path).unwrap()
-}
-
-/// What a server answers to a plain request.
-fn fetched(server: &TestServer, path: &str) -> String {
-    let address = server.address.strip_prefix("http://").unwrap();
-    let mut stream = TcpStream::connect(address).unwrap();
-    write!(stream, "GET {path} HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n\r\n").unwrap();
-    let mut answer = String::new();
-    stream.read_to_string(&mut answer).unwrap();
-    answer
 }
 
 /// Every text in a value, however deep.
@@ -70,7 +58,7 @@ fn every_metric_is_on_the_dashboard_and_every_metric_of_the_dashboard_is_served(
     // Some are served only in front of a Temporal cluster, though it need not answer.
     let upstream = ["--temporal-upstream", "http://127.0.0.1:1"];
     let server = TestServer::start_in(tempfile::tempdir().unwrap(), "127.0.0.1:0", &upstream);
-    let answer = fetched(&server, "/metrics");
+    let answer = server.fetch("/metrics");
     assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
 
     let served = metrics(&answer);

@@ -1,7 +1,8 @@
 //! A real server and real commands against it, each in a directory of its own.
 
 use std::fs::File;
-use std::io::{BufRead, BufReader, Read};
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::TcpStream;
 use std::path::PathBuf;
 use std::process::{Child, Command, ExitStatus, Output, Stdio};
 use std::sync::mpsc::{self, Receiver};
@@ -144,6 +145,16 @@ impl TestServer {
         }
     }
 
+    /// What it answers to a plain request, head and all.
+    pub fn fetch(&self, path: &str) -> String {
+        let address = self.address.strip_prefix("http://").unwrap();
+        let mut stream = TcpStream::connect(address).unwrap();
+        write!(stream, "GET {path} HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n\r\n").unwrap();
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).unwrap();
+        answer
+    }
+
     /// A pipe with a name: who opens it waits for the other side.
     pub fn pipe(&self, name: &str) -> PathBuf {
         let path = self.directory.path().join(name);
@@ -222,6 +233,16 @@ fn lines(stream: Option<impl Read + Send + 'static>) -> Receiver<String> {
         });
     }
     heard
+}
+
+/// Asks until the answer is as expected.
+#[track_caller]
+pub fn until(expected: impl Fn() -> Result<(), String>) {
+    let give_up = Instant::now() + PATIENCE;
+    while let Err(found) = expected() {
+        assert!(Instant::now() < give_up, "{found}");
+        thread::sleep(Duration::from_millis(20));
+    }
 }
 
 /// Runs something that may block, but not for ever.

@@ -1,23 +1,13 @@
 //! Two servers on one PostgreSQL: whichever is asked tells what happens at both.
 
 use std::collections::BTreeSet;
-use std::time::Instant;
 
 use punctual_testkit::Postgres;
 
-use super::server::{PATIENCE, TestServer};
+use super::server::{PATIENCE, TestServer, until};
 
 /// Schedules enough that each server drives some of them.
 const SCHEDULES: usize = 12;
-
-/// Asks until the answer is as expected.
-#[track_caller]
-fn until(expected: impl Fn() -> Result<(), String>) {
-    let give_up = Instant::now() + PATIENCE;
-    while let Err(found) = expected() {
-        assert!(Instant::now() < give_up, "{found}");
-    }
-}
 
 #[test]
 fn either_server_tells_of_starts_and_workers_of_both() {

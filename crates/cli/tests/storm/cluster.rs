@@ -7,6 +7,7 @@ mod clients;
 mod clock;
 mod faults;
 mod gaps;
+mod narrow;
 mod proxy;
 
 use std::collections::BTreeMap;
@@ -21,10 +22,12 @@ use proxy::Proxy;
 use punctual_api::{Client, v1};
 use punctual_testkit::Postgres;
 
+use crate::plan::{Plan, QUEUE, plans, queue};
+use crate::policies::Bounds;
 use crate::process::{Node, Setting};
 use crate::random::{self, Random};
 use crate::workers::{Seen, Worker};
-use crate::{Plan, drain, plans, set_up, verify};
+use crate::{drain, set_up, verify};
 
 const DATABASE: &str = "storm";
 
@@ -35,8 +38,12 @@ const LEASE: Duration = Duration::from_secs(2);
 /// is one; but three servers, a database and their faults on two shared cores need room for pauses of the machine itself.
 const TAKEOVER_MAX: Duration = Duration::from_secs(3);
 
-/// How long a report may be on its way to the database: as long as that is down, or the way is frozen.
-const LATE_MAX: Duration = Duration::from_secs(10);
+const BOUNDS: Bounds = Bounds {
+    // As long as the database is down, or the way to it is frozen.
+    late_max: Duration::from_secs(10),
+    // Several takeovers in a row, each time before the new owner has asked.
+    stop_max: Duration::from_secs(12),
+};
 
 /// How long it may take until nothing is on its way any more: runs that hang end after four seconds, a few times.
 const REST_MAX: Duration = Duration::from_secs(60);
@@ -53,9 +60,12 @@ async fn nothing_is_lost_doubled_or_unexplained_by_a_storm_over_a_cluster() {
     let clients: Vec<Client> = weather.nodes.values().map(|node| impatient(&node.address())).collect();
     let (stop, seen) = (Arc::new(AtomicBool::new(false)), Arc::new(Seen::default()));
     let plans = all_plans();
-    set_up(&weather.nodes["a"], &plans).await;
-    let workers: Vec<_> = (0..8u64)
-        .map(|index| Worker::new(index, seed ^ index, clients.clone(), stop.clone(), seen.clone()))
+    set_up(&weather.nodes["a"], &[queue(), narrow::queue()], &plans).await;
+    let workers: Vec<_> = (0..12u64)
+        .map(|index| (index, if index < 8 { QUEUE } else { narrow::QUEUE }))
+        .map(|(index, queue)| {
+            Worker::new(index, seed ^ index, queue, clients.clone(), stop.clone(), seen.clone())
+        })
         .map(|worker| tokio::spawn(worker.run()))
         .collect();
     let people = People::start(seed, &clients);
@@ -69,6 +79,7 @@ async fn nothing_is_lost_doubled_or_unexplained_by_a_storm_over_a_cluster() {
     for plan in &plans {
         caller.pause(&plan.name).await;
     }
+    seen.over.store(true, Ordering::SeqCst);
     let node = &weather.nodes["a"];
     come_to_rest(&weather.postgres).await;
     drain(node.client(), &plans).await;
@@ -78,7 +89,7 @@ async fn nothing_is_lost_doubled_or_unexplained_by_a_storm_over_a_cluster() {
     }
 
     let everything: Vec<Plan> = plans.into_iter().chain(mayflies).collect();
-    let report = verify::everything(&node.client(), &everything, &seen, LATE_MAX).await;
+    let report = verify::everything(&node.client(), &everything, &seen, BOUNDS).await;
     for (name, told) in &told {
         check_told(&node.client(), name, told).await;
     }
@@ -89,13 +100,8 @@ async fn nothing_is_lost_doubled_or_unexplained_by_a_storm_over_a_cluster() {
     eprintln!("cluster: {report}; {verbs} verbs of clients acknowledged in {tries} tries");
     let deadlocks = weather.postgres.log().matches("deadlock detected").count();
     eprintln!("cluster: {deadlocks} deadlocks in the database");
-    let gaps = gaps::measure(&weather.postgres, &weather.blows);
-    for gaps in &gaps {
-        eprintln!("cluster: failover with a lease of {} s, node {gaps}", LEASE.as_secs());
-    }
-    for gaps in &gaps {
-        assert!(gaps.share(99) < LEASE + TAKEOVER_MAX, "{gaps}");
-    }
+    check_narrow(&weather, &seen).await;
+    check_gaps(&weather);
     for node in std::mem::take(&mut weather.nodes).into_values() {
         node.stop().await;
     }
@@ -140,11 +146,11 @@ async fn start(seed: u64, folder: &Path) -> Weather {
 /// Those of the other storm, some to measure how long they wait, and some that clients change.
 fn all_plans() -> Vec<Plan> {
     use v1::overlap::Policy;
-    let every_second = |name: String, overlap| Plan { name, overlap, concurrency: 1, every_seconds: 1 };
-    let probes = (0..12).map(|index| every_second(format!("{}{index}", gaps::PROBE), Policy::AllowAll));
+    let probe = |index| Plan::every_second(&format!("{}{index}", gaps::PROBE), Policy::AllowAll);
     let mut plans = plans();
-    plans.extend(probes);
-    plans.extend(DISTURBED.map(|(name, overlap)| every_second(name.to_owned(), overlap)));
+    plans.extend((0..12).map(probe));
+    plans.extend(narrow::plans());
+    plans.extend(DISTURBED.map(|(name, overlap)| Plan::every_second(name, overlap)));
     plans
 }
 
@@ -225,6 +231,26 @@ async fn come_to_rest(postgres: &Postgres) {
             panic!("runs do not come to rest:\n{}nodes:\n{}", runs.unwrap(), nodes.unwrap());
         }
         tokio::time::sleep(Duration::from_millis(100)).await;
+    }
+}
+
+async fn check_narrow(weather: &Weather, seen: &Seen) {
+    let mut runs = Vec::new();
+    for plan in narrow::plans() {
+        runs.extend(verify::runs(&weather.nodes["a"].client(), &plan.name).await);
+    }
+    let stored = narrow::Stored::read(&weather.postgres);
+    let found = narrow::check(&runs, &seen.held.lock().unwrap(), stored);
+    eprintln!("cluster: queue with limits: {}", found.unwrap_or_else(|wrong| panic!("{wrong}")));
+}
+
+fn check_gaps(weather: &Weather) {
+    let gaps = gaps::measure(&weather.postgres, &weather.blows);
+    for gaps in &gaps {
+        eprintln!("cluster: failover with a lease of {} s, node {gaps}", LEASE.as_secs());
+    }
+    for gaps in &gaps {
+        assert!(gaps.share(99) < LEASE + TAKEOVER_MAX, "{gaps}");
     }
 }
 

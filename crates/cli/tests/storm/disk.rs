@@ -6,8 +6,9 @@ use std::time::{Duration, Instant};
 
 use punctual_api::v1;
 
+use crate::plan::{NAMESPACE, QUEUE, queue};
 use crate::process::Node;
-use crate::{NAMESPACE, QUEUE, set_up};
+use crate::set_up;
 
 /// A small file system of its own, gone when this is dropped.
 struct SmallDisk(tempfile::TempDir);
@@ -40,7 +41,7 @@ async fn a_full_disk_loses_nothing_and_is_recovered_from() {
         return;
     };
     let node = Node::start(&disk.path().join("small.db")).await;
-    set_up(&node, &[]).await;
+    set_up(&node, &[queue()], &[]).await;
     let mut client = node.client();
     // Something that takes all the room that is left.
     let ballast = disk.path().join("ballast");

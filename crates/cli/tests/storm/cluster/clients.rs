@@ -8,8 +8,8 @@ use jiff::Timestamp;
 use punctual_api::{Client, v1};
 use tonic::Code;
 
+use crate::plan::{NAMESPACE, Plan};
 use crate::random::Random;
-use crate::{NAMESPACE, Plan};
 
 /// How long a client waits for an answer before it turns to another node.
 const ANSWER_MAX: Duration = Duration::from_secs(2);
@@ -112,8 +112,7 @@ impl Caller {
         let mut made = Vec::new();
         while !self.is_stopping() {
             let name = format!("{}-{}", self.name, made.len());
-            let overlap = v1::overlap::Policy::AllowAll;
-            let plan = Plan { name: name.clone(), overlap, concurrency: 1, every_seconds: 1 };
+            let plan = Plan::every_second(&name, v1::overlap::Policy::AllowAll);
             say!(self, create, plan.create());
             self.rest(4_000).await;
             let request_id = self.request_id();

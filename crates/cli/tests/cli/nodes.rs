@@ -34,7 +34,7 @@ fn is_of(node: &Value, name: &str) -> bool {
     node["node_id"].as_str().is_some_and(|id| id.starts_with(&format!("{name}#")))
 }
 
-/// Who drives each shard, and for the how manyth owner that is.
+/// Who drives each shard, and its epoch, which counts its owners.
 fn shards(server: &TestServer) -> Vec<(String, u64)> {
     let said = server.ok(&["shards"]);
     let rows = said.lines().skip(1).map(|line| {

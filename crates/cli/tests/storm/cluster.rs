@@ -18,6 +18,7 @@ use std::time::{Duration, Instant};
 
 use clients::{Caller, Said, Told, impatient};
 use faults::Weather;
+use gaps::{Starts, share};
 use proxy::Proxy;
 use punctual_api::{Client, v1};
 use punctual_testkit::Postgres;
@@ -37,6 +38,11 @@ const LEASE: Duration = Duration::from_secs(2);
 /// How much longer than the lease a takeover may take here. In ten storms on a busy machine it was 0.6 s at most, and the goal
 /// is one; but three servers, a database and their faults on two shared cores need room for pauses of the machine itself.
 const TAKEOVER_MAX: Duration = Duration::from_secs(3);
+
+/// How late a schedule may be that was given away in order. The goal is a tenth of a second, and half of them are late by a few
+/// milliseconds; but all of this shares two cores, and a new process starts on them meanwhile. A hand-over that waits for a lease
+/// is found: of one that is renewed three times in its length, two thirds are left at least.
+const HAND_OVER_MAX: Duration = Duration::from_millis(1_300);
 
 const BOUNDS: Bounds = Bounds {
     // As long as the database is down, or the way to it is frozen.
@@ -139,6 +145,7 @@ async fn start(seed: u64, folder: &Path) -> Weather {
         nodes,
         another: setting("d", &database),
         blows: Vec::new(),
+        calm_at: Instant::now(),
         happened: BTreeMap::new(),
     }
 }
@@ -146,9 +153,12 @@ async fn start(seed: u64, folder: &Path) -> Weather {
 /// Those of the other storm, some to measure how long they wait, and some that clients change.
 fn all_plans() -> Vec<Plan> {
     use v1::overlap::Policy;
-    let probe = |index| Plan::every_second(&format!("{}{index}", gaps::PROBE), Policy::AllowAll);
+    let probe = |index: usize| Plan {
+        is_spread: true,
+        ..Plan::every_second(&format!("{}{index}", gaps::PROBE), Policy::AllowAll)
+    };
     let mut plans = plans();
-    plans.extend((0..12).map(probe));
+    plans.extend((0..gaps::PROBES).map(probe));
     plans.extend(narrow::plans());
     plans.extend(DISTURBED.map(|(name, overlap)| Plan::every_second(name, overlap)));
     plans
@@ -245,12 +255,17 @@ async fn check_narrow(weather: &Weather, seen: &Seen) {
 }
 
 fn check_gaps(weather: &Weather) {
-    let gaps = gaps::measure(&weather.postgres, &weather.blows);
-    for gaps in &gaps {
-        eprintln!("cluster: failover with a lease of {} s, node {gaps}", LEASE.as_secs());
+    let gaps = Starts::read(&weather.postgres).gaps(&weather.blows);
+    for (kind, gaps) in &gaps {
+        eprintln!("cluster: lease of {} s, node {kind}: {gaps}", LEASE.as_secs());
     }
-    for gaps in &gaps {
-        assert!(gaps.share(99) < LEASE + TAKEOVER_MAX, "{gaps}");
+    for (kind, gaps) in &gaps {
+        let latest = share(&gaps.lateness, 99);
+        if *kind == faults::HANDED_OVER {
+            assert!(latest < HAND_OVER_MAX, "{kind}: {gaps}");
+        } else {
+            assert!(share(&gaps.silences, 99).max(latest) < LEASE + TAKEOVER_MAX, "{kind}: {gaps}");
+        }
     }
 }
 

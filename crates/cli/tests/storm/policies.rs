@@ -69,7 +69,7 @@ impl Started {
 }
 
 /// Says what is wrong, if anything is.
-pub fn check(
+pub fn check_overlap(
     plan: &Plan,
     runs: &[v1::Run],
     ledger: &[v1::LedgerEntry],

@@ -24,7 +24,7 @@ pub async fn everything(client: &Client, plans: &[Plan], seen: &Seen, bounds: Bo
         for entry in &ledger {
             *not_started.entry(entry.verdict().as_str_name()).or_default() += entry.count;
         }
-        let figures = policies::check(plan, &runs, &ledger, bounds);
+        let figures = policies::check_overlap(plan, &runs, &ledger, bounds);
         let figures = figures.unwrap_or_else(|wrong| panic!("{}: {wrong}", plan.name));
         latest = latest.max(figures.latest_report);
         if plan.stops_others() {

@@ -1,8 +1,8 @@
 //! What happens to the nodes and to their database, in an order that the seed decides.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::process::{Command, Stdio};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use jiff::Timestamp;
 use punctual_testkit::Postgres;
@@ -36,6 +36,9 @@ pub enum Fault {
     CrashWhileSuspended,
 }
 
+/// What is said of schedules that a node gave away in order.
+pub const HANDED_OVER: &str = "handed over";
+
 /// How often each happens.
 const DECK: [(Fault, usize); 9] = [
     (Fault::Kill, 4),
@@ -49,6 +52,13 @@ const DECK: [(Fault, usize); 9] = [
     (Fault::CrashWhileSuspended, 1),
 ];
 
+/// How long nodes may be busy with what befell their database: they ask again after two seconds at most. A hand-over in order
+/// waits until then, so that it is measured alone.
+const UPSET: Duration = Duration::from_millis(2_500);
+
+/// How long after a hand-over its consequences are still looked at.
+const AFTERMATH: u64 = 1_500;
+
 /// The nodes, their database, and what has happened to them.
 pub struct Weather {
     pub random: Random,
@@ -59,6 +69,8 @@ pub struct Weather {
     /// What one more node would be started with.
     pub another: Setting,
     pub blows: Vec<Blow>,
+    /// From when on nobody is busy any more with an earlier fault.
+    pub calm_at: Instant,
     pub happened: BTreeMap<Fault, usize>,
 }
 
@@ -72,9 +84,11 @@ impl Weather {
             let name = self.random.any(&["a", "b", "c"]);
             eprintln!("{} {fault:?} {name}", Timestamp::now());
             *self.happened.entry(fault).or_default() += 1;
+            self.end_of_blows();
             self.strike(fault, name).await;
         }
         self.wait(2_000, 1).await;
+        self.end_of_blows();
     }
 
     async fn strike(&mut self, fault: Fault, name: &'static str) {
@@ -83,7 +97,7 @@ impl Weather {
             Fault::Suspend => {
                 let trees = gaps::driven_by(&self.postgres, name);
                 self.nodes[name].suspend();
-                self.blows.push(Blow { kind: "stopped", at: Timestamp::now(), trees });
+                self.blow("stopped", Timestamp::now(), trees);
                 self.out_of_lease().await;
                 self.nodes[name].wake();
             }
@@ -94,16 +108,7 @@ impl Weather {
             }
             Fault::FreezeWay => self.obstruct(Way::Frozen).await,
             Fault::CutWay => self.obstruct(Way::Cut).await,
-            Fault::JoinAndLeave => {
-                let node = Node::launch(self.another.clone()).await;
-                self.wait(1_000, 1_000).await;
-                node.stop().await;
-            }
-            Fault::Drain => {
-                self.tell_node("drain", name);
-                self.wait(300, 500).await;
-                self.tell_node("resume", name);
-            }
+            Fault::JoinAndLeave | Fault::Drain => self.hand_over(fault, name).await,
             Fault::CrashWhileSuspended => {
                 self.nodes[name].suspend();
                 self.wait(0, 1_500).await;
@@ -112,25 +117,60 @@ impl Weather {
                 self.nodes[name].wake();
             }
         }
+        if !matches!(fault, Fault::JoinAndLeave | Fault::Drain) {
+            self.calm_at = Instant::now() + UPSET;
+        }
+    }
+
+    /// In order, there and back again.
+    async fn hand_over(&mut self, fault: Fault, name: &'static str) {
+        tokio::time::sleep_until(self.calm_at.into()).await;
+        let (at, before) = (Timestamp::now(), gaps::drivers(&self.postgres));
+        if fault == Fault::Drain {
+            self.tell_node("drain", name);
+            self.wait(300, 500).await;
+            self.tell_node("resume", name);
+        } else {
+            let node = Node::launch(self.another.clone()).await;
+            self.wait(1_000, 1_000).await;
+            node.stop().await;
+        }
+        self.wait(AFTERMATH, 1).await;
+        let trees = gaps::handed_over(&self.postgres, &before);
+        assert!(!trees.is_empty(), "{fault:?} {name} moved nothing");
+        self.blow(HANDED_OVER, at, trees);
+        // What is due at the end must not be blamed for what comes next.
+        self.end_of_blows();
+        self.wait(200, 1).await;
     }
 
     async fn kill(&mut self, name: &'static str) {
         let trees = gaps::driven_by(&self.postgres, name);
         let node = self.nodes.get_mut(name).unwrap();
         node.kill();
-        self.blows.push(Blow { kind: "killed", at: Timestamp::now(), trees });
+        self.blow("killed", Timestamp::now(), trees);
         // Another process takes its name, sometimes before the others have missed it.
         tokio::time::sleep(Duration::from_millis(self.random.below(3_000))).await;
-        node.restart().await;
+        self.nodes.get_mut(name).unwrap().restart().await;
         self.out_of_lease().await;
     }
 
     async fn obstruct(&mut self, way: Way) {
         let trees = gaps::driven_by(&self.postgres, "c");
         self.proxy.set(way);
-        self.blows.push(Blow { kind: "cut off", at: Timestamp::now(), trees });
+        self.blow("cut off", Timestamp::now(), trees);
         self.out_of_lease().await;
         self.proxy.set(Way::Open);
+    }
+
+    fn blow(&mut self, kind: &'static str, at: Timestamp, trees: BTreeSet<i64>) {
+        self.blows.push(Blow { kind, at, until: Timestamp::MAX, trees });
+    }
+
+    /// Something else is going to happen.
+    fn end_of_blows(&mut self) {
+        let open = self.blows.iter_mut().filter(|blow| blow.until == Timestamp::MAX);
+        open.for_each(|blow| blow.until = Timestamp::now());
     }
 
     fn crash_database(&mut self) {

@@ -46,12 +46,12 @@ fn entry(second: f64, decided_at: f64, verdict: Word) -> v1::LedgerEntry {
 
 #[track_caller]
 fn holds(overlap: Policy, runs: &[v1::Run], ledger: &[v1::LedgerEntry]) -> Figures {
-    check(&Plan::every_second("a-plan", overlap), runs, ledger, AT_ONCE).unwrap()
+    check_overlap(&Plan::every_second("a-plan", overlap), runs, ledger, AT_ONCE).unwrap()
 }
 
 #[track_caller]
 fn is_wrong(overlap: Policy, runs: &[v1::Run], ledger: &[v1::LedgerEntry], said: &str) {
-    let wrong = check(&Plan::every_second("a-plan", overlap), runs, ledger, AT_ONCE).unwrap_err();
+    let wrong = check_overlap(&Plan::every_second("a-plan", overlap), runs, ledger, AT_ONCE).unwrap_err();
     assert!(wrong.contains(said), "{wrong}");
 }
 
@@ -134,9 +134,9 @@ fn a_run_that_stays_in_the_way_is_found() {
 fn a_free_place_is_nobody_in_the_way() {
     let plan = Plan { concurrency: 2, ..Plan::every_second("two", Policy::CancelOther) };
     let runs = [succeeded(1.0, 1.0, 9.0), succeeded(2.0, 2.0, 2.5), succeeded(3.0, 3.0, 3.5)];
-    check(&plan, &runs, &[], AT_ONCE).unwrap();
+    check_overlap(&plan, &runs, &[], AT_ONCE).unwrap();
     let runs = [succeeded(1.0, 1.0, 9.0), succeeded(2.0, 2.0, 8.0), succeeded(3.0, 8.0, 8.5)];
-    assert!(check(&plan, &runs, &[], AT_ONCE).unwrap_err().contains("nobody stopped it"));
+    assert!(check_overlap(&plan, &runs, &[], AT_ONCE).unwrap_err().contains("nobody stopped it"));
 }
 
 #[test]

@@ -155,6 +155,11 @@ impl Membership {
                 false => self.abandoned.insert(lease.shard),
             };
         }
+        // Whoever is alive is heard of before its time is over. If one is not, that is seen at that time, not at the next round.
+        let left = roster.nodes.iter().filter(|seen| seen.node != self.me && seen.expires_at > roster.now);
+        if let Some(first) = left.map(|seen| seen.expires_at.duration_since(roster.now)).min() {
+            self.wait_for(first);
+        }
         let take = mine.into_iter().filter(|shard| self.is_free(*shard, roster)).collect();
         Turn { give_up, take }
     }
@@ -180,7 +185,8 @@ impl Membership {
     /// What became of an acquisition. True if the shard's owner was gone.
     pub fn acquired(&mut self, shard: ShardId, lease: Option<Lease>) -> bool {
         let Some(lease) = lease else {
-            self.wait_for(self.lease_length);
+            // Another node was faster, or its owner is in the middle of a commit, which ends soon.
+            self.wait_for(self.lease_length / 20);
             return false;
         };
         self.held.insert(shard, Holding { lease, leaving: false });
@@ -278,6 +284,15 @@ mod tests {
         let over = roster(vec![seen(1, -1), seen(2, 6)], vec![lease(0, 1, 0)]);
         assert_eq!(membership.plan(&over).take, [ShardId(0)]);
         assert!(membership.acquired(ShardId(0), Some(lease(0, 2, 6))), "its owner was gone");
+    }
+
+    #[test]
+    fn a_node_that_is_silent_is_looked_at_when_its_time_is_over_not_a_round_later() {
+        let mut membership = owner_of_both();
+        membership.plan(&roster(vec![seen(1, 6), seen(2, 1)], vec![lease(0, 1, 6), lease(1, 2, 1)]));
+        assert_eq!(membership.wait(), SignedDuration::from_millis(1_001));
+        membership.plan(&roster(vec![seen(1, 6), seen(2, 6)], vec![lease(0, 1, 6), lease(1, 2, 6)]));
+        assert_eq!(membership.wait(), LEASE / 3, "who is heard of costs no more rounds");
     }
 
     #[test]

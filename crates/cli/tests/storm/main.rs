@@ -28,7 +28,7 @@ const BOUNDS: Bounds = Bounds {
     // The time of an end is read when the report arrives, and the schedule may decide about an occurrence before it hears of it.
     late_max: Duration::from_millis(250),
     // A process may be stopped for seven seconds, and killed several times before it has asked.
-    stop_max: Duration::from_secs(12),
+    stop_max: Duration::from_secs(20),
 };
 
 const KILLS: usize = 100;

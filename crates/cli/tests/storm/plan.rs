@@ -50,7 +50,7 @@ impl Plan {
 
     pub fn create(&self) -> v1::CreateScheduleRequest {
         let seconds = |seconds: i64| Some(prost_types::Duration { seconds, nanos: 0 });
-        let start_to_close = if self.stops_others() { 20 } else { 4 };
+        let start_to_close = if self.stops_others() { 30 } else { 4 };
         let action = v1::QueueAction {
             queue: self.queue.into(),
             handler: self.handler.into(),

@@ -23,7 +23,7 @@ pub struct Attempt {
 }
 
 /// How long a run goes on that only ends when it is told to: longer than it may take to tell it.
-const UNSTOPPED_MAX: Duration = Duration::from_secs(15);
+const UNSTOPPED_MAX: Duration = Duration::from_secs(25);
 
 /// What all workers received, and what they were told.
 #[derive(Default)]

@@ -45,6 +45,12 @@ impl Fault {
         error.code().is_some_and(|code| passing.contains(code))
     }
 
+    /// Whether somebody held what was waited for.
+    pub(crate) fn is_held(&self) -> bool {
+        let Fault::Database(error) = self else { return false };
+        error.code() == Some(&SqlState::LOCK_NOT_AVAILABLE)
+    }
+
     /// Whether it only says that something else went wrong before.
     pub(crate) fn is_consequence(&self) -> bool {
         let Fault::Database(error) = self else { return false };

@@ -16,7 +16,7 @@ use crate::fault::Fault;
 use crate::fresh::Fresh;
 use crate::options::Options;
 use crate::pace::Pace;
-use crate::queues::Queues;
+use crate::queues::{HELD, Queues};
 use crate::session::{Address, Purpose, Session};
 use crate::spots::Spots;
 
@@ -235,7 +235,7 @@ async fn write(
     }
     batches.iter_mut().for_each(Pending::answer);
     for (claim, waiter) in limited {
-        let answer = retrying(|| session.transact(Careful::new(session, queues).claim(&claim))).await;
+        let answer = claim_limited(session, queues, &claim).await;
         let lost = answer.as_ref().is_err_and(|fault| fault.is_connection_lost());
         let _ = waiter.send(answer.map_err(|fault| fault.answer()));
         if lost {
@@ -243,6 +243,26 @@ async fn write(
         }
     }
     false
+}
+
+/// Claims by limits. If somebody holds the queue for long, the claim is over, and may be made again in a moment.
+async fn claim_limited(session: &Session, queues: &Queues, claim: &Claim) -> Result<Taken, Fault> {
+    let queue = claim.queue.0;
+    let soon = || Taken { runs: Vec::new(), next_time: claim.now.checked_add(HELD).ok() };
+    if queues.is_held(queue) {
+        return Ok(soon());
+    }
+    let claiming = || async {
+        match session.transact(Careful::new(session, queues).claim(claim)).await {
+            Err(fault) if fault.is_held() => Ok(None),
+            answer => answer.map(Some),
+        }
+    };
+    let taken = retrying(claiming).await?;
+    Ok(taken.unwrap_or_else(|| {
+        queues.is_found_held(queue);
+        soon()
+    }))
 }
 
 fn give_up(fault: &Fault, batches: &mut [Pending], claims: Vec<(Claim, Waiter<Taken>)>) -> bool {

@@ -1,8 +1,11 @@
 //! What is set about queues, remembered; whoever relies on it compares the version in the transaction.
 
 use std::collections::HashMap;
-use std::sync::{Arc, LazyLock, PoisonError, RwLock};
+use std::sync::{Arc, LazyLock, Mutex, PoisonError, RwLock};
+use std::time::{Duration, Instant};
 
+use futures_util::future::join;
+use jiff::SignedDuration;
 use punctual_store::record::{decode_queue, encode_queue};
 use punctual_store::{NewQueue, Queue, QueueKey, QueueSettings, StoreError};
 use tokio_postgres::Row;
@@ -19,7 +22,18 @@ pub(crate) struct Queues {
     known: RwLock<HashMap<i64, Known>>,
     /// Where looks for ready runs begin.
     pub(crate) floors: Floors,
+    /// Queues that somebody holds for longer than a claim takes, and until when nobody here asks for them.
+    held: Mutex<HashMap<i64, Instant>>,
 }
+
+/// How long a queue is waited for. Those who wait have all that their node writes behind them.
+const LOCK_MAX: Duration = Duration::from_millis(150);
+
+/// How long whoever holds a queue may do nothing: it has stopped, or its way is cut.
+const HOLDER_MAX: Duration = Duration::from_millis(500);
+
+/// How long a queue that somebody holds is left alone.
+pub(crate) const HELD: SignedDuration = SignedDuration::from_millis(100);
 
 /// One queue.
 #[derive(Clone)]
@@ -67,10 +81,31 @@ impl Queues {
         Ok(())
     }
 
-    /// Reads one again, and keeps it as it is until the transaction ends: nobody else claims by its limits meanwhile.
+    /// Reads one again, and keeps it as it is until the transaction ends: nobody else claims by its limits meanwhile. A node that
+    /// stops with it in hand would hold up all others, once with each connection that it has in line.
     pub(crate) async fn lock(&self, session: &Session, queue: i64) -> Result<Option<Known>, Fault> {
+        let bounds = format!(
+            "SET LOCAL lock_timeout = {}; SET LOCAL idle_in_transaction_session_timeout = {}",
+            LOCK_MAX.as_millis(),
+            HOLDER_MAX.as_millis()
+        );
         let sql = "SELECT queue, version, settings FROM punctual.queue WHERE queue = $1 FOR NO KEY UPDATE";
-        session.find(sql, &[&queue]).await?.map(|row| Known::read(&row)).transpose()
+        let (bounded, found) = join(session.run(&bounds), session.find(sql, &[&queue])).await;
+        bounded?;
+        found?.map(|row| Known::read(&row)).transpose()
+    }
+
+    /// Somebody holds it: nobody here asks for it for a moment.
+    pub(crate) fn is_found_held(&self, queue: i64) {
+        let until = Instant::now() + HELD.unsigned_abs();
+        self.held.lock().unwrap_or_else(PoisonError::into_inner).insert(queue, until);
+    }
+
+    /// Whether somebody held it a moment ago.
+    pub(crate) fn is_held(&self, queue: i64) -> bool {
+        let mut held = self.held.lock().unwrap_or_else(PoisonError::into_inner);
+        held.retain(|_, until| *until > Instant::now());
+        held.contains_key(&queue)
     }
 }
 

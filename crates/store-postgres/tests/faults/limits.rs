@@ -172,3 +172,48 @@ async fn limits_hold_at_every_moment_whichever_node_is_asked() {
         assert!(most <= if key == "all" { 40 } else { 6 }, "{key}: {most} in half a second");
     }
 }
+
+/// A node has stopped in the middle of a claim. Others do other things meanwhile, and claim from that queue when it is free.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_queue_that_somebody_holds_holds_up_nothing_else() {
+    let server = Server::start_careless().unwrap();
+    let url = server.create_database("held").unwrap();
+    let store = Arc::new(Postgres::open(Options::new(&url)).await.expect("the database opens"));
+    let queue = queue(&store).await;
+    until_answered(|| store.update_queue(queue, settings())).await;
+    let first = until_answered(|| store.reserve(1_000)).await;
+    let made = step(TreeKey(0), 0, RunKey(first), queue).runs;
+    let made = answer(store.commit(Batch::of(vec![Unit { runs: made, ..Unit::default() }]))).await;
+    assert_eq!(made, Ok(vec![Ok(())]));
+    let (holder, connection) = tokio_postgres::connect(&url, tokio_postgres::NoTls).await.unwrap();
+    tokio::spawn(connection);
+    let hold = format!("BEGIN; SELECT FROM punctual.queue WHERE queue = {queue} FOR NO KEY UPDATE");
+    holder.batch_execute(&hold).await.unwrap();
+
+    let stop = Arc::new(AtomicBool::new(false));
+    let workers: Vec<_> = (0..4)
+        .map(|place| tokio::spawn(work(store.clone(), queue, format!("worker {place}"), stop.clone())))
+        .collect();
+    let (begun, mut slowest, mut count) = (Instant::now(), Duration::ZERO, 0);
+    while begun.elapsed() < Duration::from_secs(3) {
+        let asked = Instant::now();
+        let unit = Unit { runs: Vec::new(), ..step(TreeKey(first + 1), count, RunKey(0), queue) };
+        assert_eq!(answer(store.commit(Batch::of(vec![unit]))).await, Ok(vec![Ok(())]));
+        (slowest, count) = (slowest.max(asked.elapsed()), count + 1);
+    }
+    eprintln!("{count} commits while a queue is held, {slowest:?} at most");
+    assert!(slowest < Duration::from_millis(900), "{slowest:?}");
+
+    holder.batch_execute("COMMIT").await.unwrap();
+    let live = || server.query("held", "SELECT count(*) FROM punctual.run_live").unwrap();
+    let begun = Instant::now();
+    while live().trim() != "0" {
+        assert!(begun.elapsed() < ANSWER_MAX, "the run is not taken");
+    }
+    stop.store(true, Ordering::SeqCst);
+    let mut taken = 0;
+    for worker in workers {
+        taken += worker.await.unwrap().iter().filter(|live| live.made.run == RunKey(first)).count();
+    }
+    assert!(taken >= 1);
+}

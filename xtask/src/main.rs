@@ -25,10 +25,10 @@ cargo xtask <command>
                      fuzzing for a bounded time; or some steps of it, by the names that it prints
   tidy               house rules that a test can check: crate edges, words, sizes, links
   codegen [--check]  make the wire types in crates/api from proto/ anew, or say that they are stale
-  bench [name [part]]
+  bench [name [part ...]]
                      measurements (spec: side by side with peers; core: starts in memory; embedded: on SQLite;
-                     queue: side by side with queues on PostgreSQL; cluster: on PostgreSQL; temporal: side by
-                     side with the real Temporal)
+                     queue: side by side with queues on PostgreSQL; cluster: on PostgreSQL, beside its peers, with
+                     the goals at the end; temporal: side by side with the real Temporal)
   fuzz [target] [seconds]
                      fuzz one target or all, 20 seconds each unless said otherwise
   openapi            hostile requests from the published document against a real server (needs Python with pip)

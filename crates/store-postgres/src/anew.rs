@@ -37,7 +37,7 @@ const LOCK_MAX: Duration = Duration::from_millis(300);
 const VACUUM_MAX: Duration = Duration::from_secs(20);
 const VACUUM_PAUSE: Duration = Duration::from_millis(200);
 
-/// After somebody has used the table for too long, and after it turned out that it would not help or takes too long.
+/// After somebody has used the table for too long, and after it turned out that it takes too long.
 const SOON: Duration = Duration::from_secs(30);
 const LATER: Duration = Duration::from_secs(600);
 
@@ -48,23 +48,30 @@ const LOCK: i64 = 0x0070_756e_6375;
 enum Done {
     /// It is small again: how large it was, what lives in it, and how long others had to wait.
     Anew { before: u64, live: u64, held_up: Duration },
-    /// What lives in it is not much less than it is.
-    NotWorth,
+    /// What lives in it is not much less than it is, until it is so large.
+    NotWorth { until: u64 },
     /// Somebody else is doing it, or uses the table.
     Busy,
 }
 
 /// Looks at the sizes now and then, for as long as the store lives.
 pub(crate) async fn keep_small(pool: Pool, bytes_max: u64) {
-    let mut not_before = [Instant::now(); TABLES.len()];
+    let mut places = [(Instant::now(), bytes_max); TABLES.len()];
     loop {
         tokio::time::sleep(PAUSE).await;
-        for (table, not_before) in TABLES.iter().zip(&mut not_before) {
+        for (table, (not_before, worth)) in TABLES.iter().zip(&mut places) {
             if *not_before > Instant::now() {
                 continue;
             }
-            let wait = match shrink(&pool, table, bytes_max).await {
-                Ok(None) => Duration::ZERO,
+            let shrunk = shrink(&pool, table, *worth).await;
+            // What lives in it may become less: what was found counts until it is outgrown, and no longer.
+            *worth = match &shrunk {
+                Ok(None | Some(Done::Busy)) => *worth,
+                Ok(Some(Done::NotWorth { until })) => bytes_max.max(*until),
+                Ok(Some(Done::Anew { .. })) | Err(_) => bytes_max,
+            };
+            let wait = match shrunk {
+                Ok(None | Some(Done::NotWorth { .. })) => Duration::ZERO,
                 Ok(Some(Done::Anew { before, live, held_up })) => {
                     let (before, live) = (before / 1_000_000, live / 1_000_000);
                     tracing::info!(
@@ -77,7 +84,6 @@ pub(crate) async fn keep_small(pool: Pool, bytes_max: u64) {
                     Duration::ZERO
                 }
                 Ok(Some(Done::Busy)) => SOON,
-                Ok(Some(Done::NotWorth)) => LATER,
                 // The database is away, and others say so.
                 Err(fault) if fault.is_connection_lost() => SOON,
                 Err(fault) => {
@@ -126,8 +132,12 @@ async fn write_anew(session: &Session, table: &str, before: u64) -> Result<Done,
     session.run(&look).await?;
     let live = format!("SELECT coalesce(sum(pg_column_size(kept)), 0)::bigint FROM punctual.{table} AS kept");
     let live = session.count(&live).await?;
-    if live.saturating_mul(WORTH) > before || live > LIVE_MAX {
-        return Ok(Done::NotWorth);
+    let worth = live.saturating_mul(WORTH);
+    if worth > before {
+        return Ok(Done::NotWorth { until: worth });
+    }
+    if live > LIVE_MAX {
+        return Ok(Done::NotWorth { until: before.saturating_mul(2) });
     }
     if !vacuum_is_over(session, table).await? {
         return Ok(Done::Busy);

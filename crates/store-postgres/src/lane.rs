@@ -98,10 +98,12 @@ impl Lanes {
     /// Until when there is no hurry.
     fn may_wait(&self) -> Option<Instant> {
         let waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
-        if waiting.is_empty() || !waiting.iter().all(Errand::is_patient) {
-            return None;
+        let rows = waiting.iter().map(Errand::rows).sum();
+        match waiting.iter().all(Errand::is_patient) {
+            _ if waiting.is_empty() => None,
+            true => self.pace.wait(rows),
+            false => self.pace.wait_for_company(rows),
         }
-        self.pace.wait(waiting.iter().map(Errand::rows).sum())
     }
 
     /// Takes what waits, up to a bound.
@@ -139,7 +141,7 @@ impl Lanes {
                 arrived.await;
                 continue;
             }
-            self.pace.begin();
+            self.pace.begin(errands.iter().filter(|errand| !errand.is_patient()).count());
             if session.as_ref().is_none_or(Session::is_closed) {
                 session = None;
                 match Session::open(&address, &options, Purpose::Write, |_| {}).await {

@@ -51,6 +51,10 @@ const GIVE_UP: Duration = Duration::from_secs(5);
 /// Where many draw keys, none uses old ones: runs are listed by key, the latest first.
 const KEYS_AGE_MAX: SignedDuration = SignedDuration::from_secs(1);
 
+/// Such stores keep keys for all shards of a node together, so none needs many of its own; and runs that are made at the same time
+/// are neighbours in what is sorted by key.
+const KEYS_MIN: i64 = 1_000;
+
 /// The engine of one node. Cloning it is cheap; all clones are the same engine.
 #[derive(Clone)]
 pub struct Engine {
@@ -109,6 +113,7 @@ impl Engine {
         let node = Node::new(&*store, &config, clock.now()).await?;
         if node.shared {
             config.shard.keys_age_max = config.shard.keys_age_max.min(KEYS_AGE_MAX);
+            config.shard.keys_min = config.shard.keys_min.min(KEYS_MIN);
         }
         let metrics = Arc::new(Metrics::default());
         let relay =

@@ -19,10 +19,10 @@ struct Block {
 
 impl Fresh {
     /// A block was drawn.
-    pub(crate) fn add(&self, first: i64, count: u32) {
+    pub(crate) fn add(&self, first: i64, count: i64) {
         let mut blocks = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let words = vec![0; usize::try_from(count.div_ceil(64)).unwrap_or(0)];
-        blocks.insert(first, Block { used: words, count: count.into(), left: count.into() });
+        let words = vec![0; usize::try_from(count / 64 + 1).unwrap_or(0)];
+        blocks.insert(first, Block { used: words, count, left: count });
         if blocks.len() > BLOCKS_MAX {
             blocks.pop_first();
         }

@@ -43,7 +43,6 @@ pub use import::{Begun, ImportError, Imported, Moved, Phase, Progress, import};
 pub use options::Options;
 use punctual_store::News;
 
-use fresh::Fresh;
 use keys::Keys;
 use lane::Lanes;
 use news::Listeners;
@@ -63,7 +62,6 @@ pub struct Postgres {
     chores: Arc<Pool>,
     lanes: Arc<Lanes>,
     queues: Arc<Queues>,
-    fresh: Arc<Fresh>,
     spots: Arc<Spots>,
     keys: Keys,
     listeners: Arc<Listeners>,

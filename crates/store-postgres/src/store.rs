@@ -154,11 +154,7 @@ impl Store for Postgres {
     }
 
     fn reserve(&self, count: u32) -> Reply<'_, i64> {
-        Box::pin(async move {
-            let first = self.keys.reserve(&self.beats, count).await?;
-            self.fresh.add(first, count);
-            Ok(first)
-        })
+        Box::pin(self.keys.reserve(&self.beats, count))
     }
 
     fn commit(&self, batch: Batch) -> Reply<'_, Vec<Result<(), StoreError>>> {
@@ -200,6 +196,7 @@ impl Store for Postgres {
         Box::pin(async move {
             let declare: Reply<'_, Queue> = alone!(self.chores, |session| queues::create(session, &queue));
             let declared = declare.await?;
+            self.keys.forget();
             let learnt: Reply<'_, ()> = alone!(self.chores, |session| self.queues.refresh(session));
             learnt.await?;
             Ok(declared)

@@ -154,6 +154,18 @@ impl Definition {
         Ok(Arc::new(Definition { schedule, compiled }))
     }
 
+    /// Reads a little of it; see [`ScheduleTree::glance`](crate::ScheduleTree::glance).
+    pub(crate) fn glance(self: &Arc<Definition>) -> usize {
+        let Schedule { action, policies, .. } = &self.schedule;
+        let Policies { overlap, catchup_window, catchup_pace, .. } = policies;
+        let policies = *overlap as usize ^ usize::from(catchup_window.is_some() ^ catchup_pace.is_some());
+        Arc::strong_count(self)
+            ^ policies
+            ^ action.target as usize
+            ^ action.run_id_base.len()
+            ^ self.compiled.glance(0)
+    }
+
     /// What the user asked for.
     pub fn schedule(&self) -> &Schedule {
         &self.schedule

@@ -1,5 +1,6 @@
 //! A tree taken apart into plain data and put together again: what stores keep of a schedule besides its definition.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -16,9 +17,10 @@ use crate::scheduler::{Lifecycle, PauseState, Scheduler, Tally};
 use crate::start::{BufferedStart, RecentRun};
 use crate::tree::ScheduleTree;
 
-/// Everything of a schedule that moves with its starts. It is data without behaviour, for stores.
+/// Everything of a schedule that moves with its starts. It is data without behaviour, for stores. One is taken at every start, so
+/// its lists are borrowed from the tree.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Snapshot {
+pub struct Snapshot<'a> {
     /// Counts the user's accepted changes.
     pub revision: Revision,
     /// Whether it is in use.
@@ -40,15 +42,15 @@ pub struct Snapshot {
     /// Occurrences that the user marked to be skipped.
     pub skips: Vec<Timestamp>,
     /// Requests that were answered, the oldest first.
-    pub requests: Vec<(RequestId, Answer)>,
+    pub requests: Cow<'a, [(RequestId, Answer)]>,
     /// Every occurrence up to here is decided.
     pub watermark: Timestamp,
     /// Late starts are released one after another; the next is not before this.
     pub paced_until: Timestamp,
     /// Starts on their way, in order.
-    pub starts: Vec<BufferedStart>,
+    pub starts: Cow<'a, [BufferedStart]>,
     /// Runs that ended, the latest last.
-    pub recent: Vec<RecentSnapshot>,
+    pub recent: Cow<'a, [RecentRun]>,
     /// Backfills in progress.
     pub backfills: Vec<BackfillSnapshot>,
 }
@@ -83,7 +85,7 @@ pub struct BackfillSnapshot {
 
 impl ScheduleTree {
     /// Takes the tree apart. The definition and the last completion are kept apart, as they change at other times.
-    pub fn snapshot(&self) -> Snapshot {
+    pub fn snapshot(&self) -> Snapshot<'_> {
         let scheduler = &self.scheduler;
         let backfills = self.backfillers.iter().map(|(key, backfiller)| BackfillSnapshot {
             key: *key,
@@ -104,11 +106,11 @@ impl ScheduleTree {
             last_event_at: scheduler.last_event_at,
             clock: scheduler.clock,
             skips: scheduler.skips.iter().copied().collect(),
-            requests: scheduler.requests().to_vec(),
+            requests: scheduler.requests().into(),
             watermark: self.generator.watermark,
             paced_until: self.invoker.paced_until(),
-            starts: self.invoker.starts.clone(),
-            recent: self.invoker.recent.iter().map(RecentRun::snapshot).collect(),
+            starts: self.invoker.starts[..].into(),
+            recent: self.invoker.recent[..].into(),
             backfills: backfills.collect(),
         }
     }
@@ -118,13 +120,12 @@ impl ScheduleTree {
         key: Arc<ScheduleKey>,
         definition: Arc<Definition>,
         last_completion: LastCompletion,
-        snapshot: Snapshot,
+        snapshot: Snapshot<'_>,
     ) -> ScheduleTree {
         let backfillers = snapshot.backfills.into_iter().map(|backfill| {
             let BackfillSnapshot { key, request, watermark, taken, not_before, blocked_passes } = backfill;
             (key, Backfiller { request, watermark, taken, not_before, blocked_passes })
         });
-        let recent = snapshot.recent.into_iter().map(RecentRun::restore).collect();
         let mut scheduler = Scheduler::new((*key).clone(), definition, snapshot.created_at);
         scheduler.key = key;
         scheduler.pause = snapshot.pause.map(Box::new);
@@ -135,11 +136,15 @@ impl ScheduleTree {
         scheduler.last_event_at = snapshot.last_event_at;
         scheduler.clock = snapshot.clock;
         scheduler.skips = snapshot.skips.into_iter().collect();
-        scheduler.restore(snapshot.revision, snapshot.requests);
+        scheduler.restore(snapshot.revision, snapshot.requests.into_owned());
         ScheduleTree {
             scheduler,
             generator: Generator { watermark: snapshot.watermark },
-            invoker: Invoker::restore(snapshot.starts, recent, snapshot.paced_until),
+            invoker: Invoker::restore(
+                snapshot.starts.into_owned(),
+                snapshot.recent.into_owned(),
+                snapshot.paced_until,
+            ),
             backfillers: backfillers.collect::<BTreeMap<_, _>>(),
             last_completion: (last_completion != LastCompletion::default())
                 .then(|| Box::new(last_completion)),

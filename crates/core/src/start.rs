@@ -145,11 +145,13 @@ impl RecentRun {
         RecentRun { nominal_ms: id.nominal_ms, request, packed }
     }
 
-    pub(crate) fn snapshot(&self) -> RecentSnapshot {
+    /// As stores keep it.
+    pub fn snapshot(&self) -> RecentSnapshot {
         RecentSnapshot { nominal_ms: self.nominal_ms, request: self.request, packed: self.packed }
     }
 
-    pub(crate) fn restore(snapshot: RecentSnapshot) -> RecentRun {
+    /// What a store has kept.
+    pub fn restore(snapshot: RecentSnapshot) -> RecentRun {
         let RecentSnapshot { nominal_ms, request, packed } = snapshot;
         RecentRun { nominal_ms, request, packed }
     }

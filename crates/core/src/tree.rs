@@ -72,6 +72,43 @@ impl ScheduleTree {
         self.invoker.plan_execute(now, self.target(), limits.dispatches_max)
     }
 
+    /// Reads a little of whatever the next transition will read, and gives a number that means nothing. Who has many trees to
+    /// wake fetches them from memory together so, in [`GLANCES`](ScheduleTree::GLANCES) rounds: what a round reads, the one
+    /// before has made known.
+    pub fn glance(&self, round: u8) -> usize {
+        let ScheduleTree { scheduler, generator, invoker, backfillers, last_completion } = self;
+        match round {
+            0 => {
+                let times =
+                    [scheduler.clock, scheduler.last_event_at, generator.watermark, invoker.paced_until()];
+                let lengths = [invoker.starts.len(), invoker.recent.len(), scheduler.requests().len()];
+                let times = times.iter().map(|time| time.subsec_nanosecond() as usize);
+                times.chain(lengths).fold(backfillers.len() ^ scheduler.skips.len(), |sum, read| sum ^ read)
+            }
+            1 => {
+                let starts = invoker.starts.iter().rev().take(4);
+                let starts = starts.map(|start| usize::from(start.holds_place() ^ start.input.is_some()));
+                let recent = invoker.recent.last().map_or(0, |recent| recent.outcome() as usize);
+                let requests = scheduler.requests().first().map_or(0, |(request, _)| request.0.len());
+                let completion =
+                    last_completion.as_ref().map_or(0, |last| usize::from(last.result.is_some()));
+                let key = Arc::strong_count(&scheduler.key) ^ scheduler.key.namespace.len();
+                starts.fold(scheduler.definition.glance(), |sum, start| sum ^ start)
+                    ^ (recent ^ requests ^ completion ^ key)
+            }
+            _ => {
+                let ScheduleKey { namespace, schedule } = &*scheduler.key;
+                let requests = scheduler.requests().first().map_or("", |(request, _)| &request.0);
+                let texts = [namespace, schedule, requests];
+                let texts = texts.map(|text| text.as_bytes().first().map_or(0, |read| usize::from(*read)));
+                texts.iter().fold(scheduler.definition.compiled.glance(1), |sum, read| sum ^ read)
+            }
+        }
+    }
+
+    /// Rounds of [`glance`](ScheduleTree::glance).
+    pub const GLANCES: u8 = 3;
+
     /// When the schedule wants to be woken: one time for the whole tree, the earliest.
     pub fn next_time(&self, limits: &Limits) -> Option<Timestamp> {
         let scheduler = &self.scheduler;

@@ -117,12 +117,15 @@ impl Driver {
         }
     }
 
-    /// Takes in what arrived and what is due.
+    /// What it drives.
+    pub(crate) fn shard(&self) -> &Shard {
+        &self.shard
+    }
+
+    /// Does what follows from what was taken in and from what is due.
     pub(crate) fn turn(&mut self, outgoing: &mut Vec<Outgoing>) -> Turn {
-        if self.take_in().is_err() {
-            return Turn::Last(Ended::Died);
-        }
         if !self.stopping {
+            self.shard.is_followed(self.around.outlet.is_followed());
             self.shard.flush(self.around.clock.now(), &mut self.effects);
         }
         let (mut fenced, mut made) = (false, Vec::new());
@@ -161,11 +164,12 @@ impl Driver {
         }
     }
 
-    /// Takes in what arrived; an error if it was told to let everything lie.
-    fn take_in(&mut self) -> Result<(), Ended> {
+    /// Takes in what arrived, and says what time it is; an error if it was told to let everything lie.
+    pub(crate) fn take_in(&mut self) -> Result<Timestamp, Ended> {
+        let mut now = self.around.clock.now();
         for _ in 0..EVENTS_MAX {
-            let Some(arrived) = self.inbox.take() else { return Ok(()) };
-            let now = self.around.clock.now();
+            let Some(arrived) = self.inbox.take() else { return Ok(now) };
+            now = self.around.clock.now();
             match arrived {
                 Message::Stop => self.stopping = true,
                 Message::Die => return Err(Ended::Died),
@@ -185,7 +189,7 @@ impl Driver {
         }
         // There may be more.
         self.address.ring();
-        Ok(())
+        Ok(now)
     }
 
     fn count(&mut self, size: (usize, usize)) {

@@ -74,6 +74,11 @@ impl Outlet {
         (Arc::new(Outlet { metrics, events, watchers, runs, quarantined, trouble }), news)
     }
 
+    /// Whether anybody wants to hear of what happens to schedules, line by line.
+    pub(crate) fn is_followed(&self) -> bool {
+        tracing::enabled!(tracing::Level::DEBUG) || self.watchers.any() || self.events.receiver_count() > 0
+    }
+
     /// The database has answered.
     pub(crate) fn recovered(&self) {
         if self.trouble.lock().is_ok_and(|mut trouble| trouble.take().is_some()) {

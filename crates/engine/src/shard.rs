@@ -16,6 +16,7 @@
 //! Other nodes change trees too, as guests: the same code without an epoch and without timers. The owner hears of it by
 //! [`Event::Moved`].
 
+mod ahead;
 mod apply;
 mod event;
 mod held;
@@ -30,6 +31,7 @@ use jiff::{SignedDuration, Timestamp};
 use punctual_core::{Limits, ScheduleKey};
 use punctual_store::{Epoch, KeyMap, QueueKey, ShardId, StoreError, StoredTree, TreeKey, TreeRef};
 
+pub(crate) use ahead::fetch;
 use apply::Creation;
 pub use event::{Assignment, BatchId, Effect, Event, MadeRun, Refusal, Target, Ticket};
 pub(crate) use held::open_tree;
@@ -151,6 +153,8 @@ pub struct Shard {
     failures: u32,
     not_before: Timestamp,
     quarantined: KeyMap<TreeKey, Arc<str>>,
+    /// Somebody follows along.
+    followed: bool,
     /// Trees whose queue is not known here, until all queues were looked up again.
     puzzled: Vec<StoredTree>,
     fenced: bool,
@@ -191,9 +195,15 @@ impl Shard {
             failures: 0,
             not_before: Timestamp::MIN,
             quarantined: KeyMap::default(),
+            followed: true,
             puzzled: Vec::new(),
             fenced: false,
         }
+    }
+
+    /// Whether anybody wants to hear of what happens to schedules, line by line. If not, nothing is noted until somebody does.
+    pub fn is_followed(&mut self, followed: bool) {
+        self.followed = followed;
     }
 
     /// When [`flush`](Shard::flush) has something to do, if nothing else happens before.

@@ -18,7 +18,7 @@ use tokio::sync::oneshot;
 
 use crate::driver::{Driver, Ended, Message, Outgoing, Surroundings, Turn};
 use crate::inbox::{Address, Bell, Inbox, inbox};
-use crate::shard::{Event, Shard};
+use crate::shard::{Event, Shard, fetch};
 
 /// Timers that come within this time of the last turn are taken together. Messages never wait for it.
 const GATHER: Duration = Duration::from_millis(1);
@@ -118,23 +118,35 @@ fn run(place: &Place, around: &Surroundings) {
             return;
         }
         drivers.append(&mut place.newcomers.lock().unwrap_or_else(PoisonError::into_inner));
-        let (mut outgoing, mut next, mut index) = (Vec::new(), None, 0);
-        while index < drivers.len() {
-            // A driver that panics ends alone: its shard is given up, and taken again by whoever should have it.
-            match catch_unwind(AssertUnwindSafe(|| drivers[index].turn(&mut outgoing))) {
-                Ok(Turn::Next(time)) => {
-                    next = next.into_iter().chain(time).min();
-                    index += 1;
-                }
-                Ok(Turn::Last(ended)) => drivers.swap_remove(index).end(ended),
-                Err(_) => drivers.swap_remove(index).abandon(),
+        let (mut outgoing, mut next) = (Vec::new(), None);
+        let mut now = Timestamp::MIN;
+        each(&mut drivers, |driver| driver.take_in().map(|time| now = time).err());
+        fetch(drivers.iter().map(Driver::shard), now);
+        each(&mut drivers, |driver| match driver.turn(&mut outgoing) {
+            Turn::Next(time) => {
+                next = next.into_iter().chain(time).min();
+                None
             }
-        }
+            Turn::Last(ended) => Some(ended),
+        });
         send_off(outgoing, around);
         let wait = next.map(|next: Timestamp| around.clock.real(next.duration_since(around.clock.now())));
         let rest = GATHER.saturating_sub(begun.elapsed());
         // The wait is measured by a clock that stands still while the machine sleeps, and knows nothing of corrections.
         place.bell.wait(wait.unwrap_or(WAIT_MAX).clamp(rest, WAIT_MAX));
+    }
+}
+
+/// Gives every driver its turn; those that have ended go.
+fn each(drivers: &mut Vec<Driver>, mut turn: impl FnMut(&mut Driver) -> Option<Ended>) {
+    let mut index = 0;
+    while index < drivers.len() {
+        // A driver that panics ends alone: its shard is given up, and taken again by whoever should have it.
+        match catch_unwind(AssertUnwindSafe(|| turn(&mut drivers[index]))) {
+            Ok(None) => index += 1,
+            Ok(Some(ended)) => drivers.swap_remove(index).end(ended),
+            Err(_) => drivers.swap_remove(index).abandon(),
+        }
     }
 }
 

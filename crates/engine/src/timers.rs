@@ -62,6 +62,12 @@ impl<K: Copy + Ord + Hash> Timers<K> {
         Some(Timestamp::from_microsecond(*time).unwrap_or(Timestamp::MAX))
     }
 
+    /// The keys whose timers have come, the earliest first. They stay where they are.
+    pub fn due(&self, now: Timestamp) -> impl Iterator<Item = K> {
+        let now = now.as_microsecond();
+        self.by_time.iter().take_while(move |(time, _)| *time <= now).map(|(_, key)| *key)
+    }
+
     /// Takes the key of the earliest timer that has come.
     pub fn pop_due(&mut self, now: Timestamp) -> Option<K> {
         let (time, key) = *self.by_time.first()?;

@@ -95,9 +95,14 @@ impl Watchers {
         }
     }
 
+    /// Whether anybody may watch elsewhere.
+    pub(crate) fn any(&self) -> bool {
+        self.any.load(Ordering::Relaxed)
+    }
+
     /// Something happened here.
     pub(crate) fn tell(&self, happened: &Happened) {
-        if !self.any.load(Ordering::Relaxed) {
+        if !self.any() {
             return;
         }
         let mut watched = self.watched.lock().unwrap_or_else(PoisonError::into_inner);

@@ -86,7 +86,7 @@ impl Tale {
     }
 
     /// What the last write left.
-    pub fn snapshot(&self) -> Snapshot {
+    pub fn snapshot(&self) -> Snapshot<'static> {
         snapshot(&self.state)
     }
 
@@ -190,7 +190,7 @@ impl Tale {
 }
 
 /// The schedule part of a hot record.
-pub fn snapshot(state: &Bytes) -> Snapshot {
+pub fn snapshot(state: &Bytes) -> Snapshot<'static> {
     decode_state(state).unwrap_or_else(|error| panic!("a hot record cannot be read: {error}")).snapshot
 }
 

@@ -204,7 +204,7 @@ impl World {
         self.healed_at = Some(self.now);
         for (tree, tale) in self.chronicle.tales.iter().filter(|(_, tale)| tale.is_open()) {
             let doubtful = |start: &BufferedStart| matches!(start.phase, Phase::Doubtful { .. });
-            let starts = tale.snapshot().starts.into_iter().filter(doubtful);
+            let starts = tale.snapshot().starts.into_owned().into_iter().filter(doubtful);
             self.doubtful.extend(starts.map(|start| (*tree, start.id)));
         }
         self.heal_nodes();

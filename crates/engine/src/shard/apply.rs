@@ -11,6 +11,7 @@ use punctual_core::{
 use punctual_store::record::{BodyParts, encode_body_parts, encode_completion, encode_schedule};
 use punctual_store::{Batch, Expected, NewRun, RunKey, RunWrite, TreeKey, TreeWrite, Unit};
 
+use super::ahead;
 use super::event::{Assignment, BatchId, Effect, MadeRun, Refusal, Target};
 use super::held::{Held, queue_target};
 use super::outcome::{InFlight, Promise};
@@ -23,6 +24,10 @@ impl Shard {
         let room = self.settings.units_max.min(self.ready.len() + self.creations.len());
         let (mut units, mut in_flight) = (Vec::with_capacity(room), Vec::with_capacity(room));
         while units.len() < self.settings.units_max && self.has_keys() {
+            // The first of them have been fetched together with those of other shards.
+            if units.len() % ahead::TOGETHER == ahead::TOGETHER - 1 {
+                self.fetch_ready();
+            }
             let built = if let Some(creation) = self.creations.pop_front() {
                 self.build_creation(now, creation, effects)
             } else if let Some(tree) = self.ready.pop_front() {
@@ -219,7 +224,9 @@ impl Shard {
             total.stops.iter().map(|stop| (stop.start, held.run_of(stop.start), stop.kind)).collect();
         promise.checks = total.checks.iter().map(|start| (*start, held.run_of(*start))).collect();
         promise.decided = total.ledger.iter().map(|entry| (entry.verdict, entry.count)).collect();
-        promise.notes = total.notes.into_iter().map(|note| (run_of_note(&note, held), note)).collect();
+        if self.followed {
+            promise.notes = total.notes.into_iter().map(|note| (run_of_note(&note, held), note)).collect();
+        }
         let on_queue = held.action.is_some();
         let mut ledger = total.ledger;
         // A started occurrence's ledger entry is its run.

@@ -67,6 +67,25 @@ impl Held {
         Ok(Held { tree, shard, sequence: Sequence(0), runs: Vec::new(), action, view })
     }
 
+    /// Reads a little of whatever the next transition will read; see [`ScheduleTree::glance`].
+    pub(super) fn glance(&self, round: u8) -> usize {
+        let action = self.action.as_ref().map(|target| &*target.action);
+        let own = match round {
+            0 => self.runs.len() ^ self.sequence.0 as usize,
+            1 => {
+                let runs = self.runs.last().map_or(0, |(_, run)| run.0 as usize);
+                let limits = |action: &RunAction| action.timeouts.schedule_to_close.is_some();
+                runs ^ action.map_or(0, |action| action.queue.len() ^ usize::from(limits(action)))
+            }
+            _ => action.map_or(0, |action| {
+                let texts = [action.queue.as_bytes(), action.handler.as_bytes(), &action.input];
+                let texts = texts.map(|text| text.first().map_or(0, |read| usize::from(*read)));
+                texts.iter().fold(Arc::strong_count(&action.key), |sum, read| sum ^ read)
+            }),
+        };
+        own ^ self.tree.glance(round)
+    }
+
     /// What lists can ask for, as things are now.
     pub(super) fn current_view(&self) -> TreeView {
         view(&self.tree, &self.action)
@@ -75,11 +94,7 @@ impl Held {
     /// The hot record, as things are now.
     pub(super) fn encode(&mut self) -> Bytes {
         self.forget_ended();
-        let tree = &self.tree;
-        let state = TreeState { snapshot: tree.snapshot(), runs: std::mem::take(&mut self.runs) };
-        let bytes = encode_state(&state);
-        self.runs = state.runs;
-        bytes
+        encode_state(&TreeState { snapshot: self.tree.snapshot(), runs: self.runs[..].into() })
     }
 
     /// Runs whose starts are over need not be known any more. A backfill may have thousands in progress: both lists are
@@ -108,7 +123,7 @@ pub(crate) fn open_tree(stored: &StoredTree) -> Result<(ScheduleTree, Vec<(Start
     let completion =
         decode_completion(stored.completion.as_deref()).map_err(|error| format!("completion: {error}"))?;
     let key = Arc::new(stored.key.clone());
-    Ok((ScheduleTree::restore(key, definition, completion, snapshot), runs))
+    Ok((ScheduleTree::restore(key, definition, completion, snapshot), runs.into_owned()))
 }
 
 /// Where the runs of a definition go.

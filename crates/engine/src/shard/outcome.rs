@@ -6,9 +6,9 @@ use jiff::Timestamp;
 use punctual_core::{Answer, Dispatch, Note, Rejection, ScheduleKey, StartId, StopKind, Verdict};
 use punctual_store::{Conflict, QueueKey, RunKey, StoreError, TreeKey};
 
-use super::Shard;
 use super::apply::reply;
 use super::event::{Assignment, BatchId, Effect, MadeRun, Refusal, Target};
+use super::{Shard, ahead};
 
 /// A unit on its way.
 pub(super) struct InFlight {
@@ -80,10 +80,16 @@ impl Shard {
                 self.failures = 0;
                 let conflicts = answers.iter().filter(|answer| answer.is_err()).count();
                 effects.push(Effect::Written { units: units.len(), conflicts });
-                for (unit, answer) in units.into_iter().zip(answers) {
-                    match answer {
-                        Ok(()) => self.confirm(now, unit, effects),
-                        Err(error) => self.go_round(now, unit, &error, effects),
+                let mut answers = answers.into_iter();
+                let mut units = units.into_iter();
+                while !units.as_slice().is_empty() {
+                    let next = units.as_slice().iter().take(ahead::TOGETHER);
+                    self.fetch_confirmed(next.map(|unit| unit.tree));
+                    for (unit, answer) in units.by_ref().zip(answers.by_ref()).take(ahead::TOGETHER) {
+                        match answer {
+                            Ok(()) => self.confirm(now, unit, effects),
+                            Err(error) => self.go_round(now, unit, &error, effects),
+                        }
                     }
                 }
             }

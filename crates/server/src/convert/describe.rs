@@ -17,7 +17,7 @@ use super::spec::occurrence;
 use super::time::{length_to_wire, to_wire};
 
 /// Everything about a schedule. The snapshot has what a description leaves out: marks and whole backfills.
-pub(crate) fn description(described: &Described, snapshot: Option<&Snapshot>) -> v1::ScheduleDescription {
+pub(crate) fn description(described: &Described, snapshot: Option<&Snapshot<'_>>) -> v1::ScheduleDescription {
     let about = &described.description;
     let asked = about.definition.schedule();
     let base = &asked.action.run_id_base;
@@ -104,7 +104,7 @@ fn counters(counters: &Counters) -> v1::Counters {
     v1::Counters { started, skipped, missed, dropped, paused, exhausted, superseded }
 }
 
-fn backfills(snapshot: &Snapshot) -> Vec<v1::BackfillProgress> {
+fn backfills(snapshot: &Snapshot<'_>) -> Vec<v1::BackfillProgress> {
     let backfill = |kept: &punctual_core::BackfillSnapshot| v1::BackfillProgress {
         backfill_id: kept.key.to_string(),
         taken_count: kept.taken,

@@ -22,7 +22,8 @@ pub(crate) async fn describe(
 ) -> Result<v1::DescribeScheduleResponse, Fault> {
     let key = schedule_key(&asked.namespace, &asked.schedule_id)?;
     let described = app.engine.describe(&key).await?;
-    let snapshot = app.engine.tree(&key).await.ok().map(|tree| tree.snapshot());
+    let tree = app.engine.tree(&key).await.ok();
+    let snapshot = tree.as_ref().map(|tree| tree.snapshot());
     Ok(v1::DescribeScheduleResponse { description: Some(description(&described, snapshot.as_ref())) })
 }
 

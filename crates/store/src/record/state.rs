@@ -1,10 +1,12 @@
 //! The hot record: everything of a schedule that moves with each start, and the runs that its starts became.
 
+use std::borrow::Cow;
+
 use jiff::Timestamp;
 use punctual_core::{
     Answer, BackfillRequest, BackfillSnapshot, BufferedStart, Lifecycle, Miss, NotStarted, Origin,
-    OverlapPolicy, PauseState, Phase, RecentSnapshot, RequestId, RequestKey, Revision, Skip, Snapshot,
-    StartId, Stop, StopKind, Supersede, Verdict,
+    OverlapPolicy, PauseState, Phase, RecentRun, RecentSnapshot, RequestId, RequestKey, Revision, Skip,
+    Snapshot, StartId, Stop, StopKind, Supersede, Verdict,
 };
 
 use super::Malformed;
@@ -16,15 +18,15 @@ const VERSION: u8 = 1;
 
 /// What the hot record holds.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct TreeState {
+pub struct TreeState<'a> {
     /// The schedule.
-    pub snapshot: Snapshot,
+    pub snapshot: Snapshot<'a>,
     /// The runs of starts in progress on a queue.
-    pub runs: Vec<(StartId, RunKey)>,
+    pub runs: Cow<'a, [(StartId, RunKey)]>,
 }
 
 /// The hot record of a schedule.
-pub fn encode_state(state: &TreeState) -> Bytes {
+pub fn encode_state(state: &TreeState<'_>) -> Bytes {
     let mut to = Writer::with_version(VERSION);
     let snapshot = &state.snapshot;
     to.number(snapshot.revision.0);
@@ -62,9 +64,10 @@ pub fn encode_state(state: &TreeState) -> Bytes {
     });
     to.list(snapshot.starts.iter(), write_start);
     to.list(snapshot.recent.iter(), |to, recent| {
-        to.signed(recent.nominal_ms);
-        to.number(recent.request);
-        to.number(recent.packed);
+        let RecentSnapshot { nominal_ms, request, packed } = recent.snapshot();
+        to.signed(nominal_ms);
+        to.number(request);
+        to.number(packed);
     });
     to.list(snapshot.backfills.iter(), write_backfill);
     to.list(state.runs.iter(), |to, (start, run)| {
@@ -75,14 +78,14 @@ pub fn encode_state(state: &TreeState) -> Bytes {
 }
 
 /// Reads a hot record.
-pub fn decode_state(bytes: &[u8]) -> Result<TreeState, Malformed> {
+pub fn decode_state(bytes: &[u8]) -> Result<TreeState<'static>, Malformed> {
     let mut from = Reader::with_version(bytes, VERSION)?;
     let state = read_state(&mut from)?;
     from.end()?;
     Ok(state)
 }
 
-fn read_state(from: &mut Reader<'_>) -> Result<TreeState, Malformed> {
+fn read_state(from: &mut Reader<'_>) -> Result<TreeState<'static>, Malformed> {
     let revision = Revision(from.number()?);
     let (life, since) = (from.number()?, from.optional(Reader::time)?);
     let lifecycle = match (life, since) {
@@ -115,7 +118,7 @@ fn read_state(from: &mut Reader<'_>) -> Result<TreeState, Malformed> {
     let starts = from.list(read_start)?;
     let recent = from.list(|from| {
         let (nominal_ms, request, packed) = (from.signed()?, from.number()?, from.number()?);
-        Ok(RecentSnapshot { nominal_ms, request, packed })
+        Ok(RecentRun::restore(RecentSnapshot { nominal_ms, request, packed }))
     })?;
     let backfills = from.list(read_backfill)?;
     let runs = from.list(|from| Ok((read_id(from)?, RunKey(from.signed()?))))?;
@@ -130,14 +133,14 @@ fn read_state(from: &mut Reader<'_>) -> Result<TreeState, Malformed> {
         last_event_at,
         clock,
         skips,
-        requests,
+        requests: requests.into(),
         watermark,
         paced_until,
-        starts,
-        recent,
+        starts: starts.into(),
+        recent: recent.into(),
         backfills,
     };
-    Ok(TreeState { snapshot, runs })
+    Ok(TreeState { snapshot, runs: runs.into() })
 }
 
 fn unknown(what: &str, found: u64) -> Malformed {

@@ -6,8 +6,8 @@ use jiff::{SignedDuration, Timestamp};
 use punctual_core::{
     Action, Answer, BackfillRequest, BackfillSnapshot, BufferedStart, CatchupCount, Failure, LastCompletion,
     Lifecycle, Miss, NotStarted, OnResume, Origin, OverlapPolicy, PauseState, Payload, Phase, Policies,
-    RecentSnapshot, RequestId, RequestKey, RetryPolicy, Revision, RunAction, Schedule, Skip, Snapshot,
-    StartId, Stop, StopKind, Supersede, Target, Timeouts,
+    RecentRun, RecentSnapshot, RequestId, RequestKey, RetryPolicy, Revision, RunAction, Schedule, Skip,
+    Snapshot, StartId, Stop, StopKind, Supersede, Target, Timeouts,
 };
 use punctual_spec::Spec;
 use punctual_store::record::{RunBody, TreeState};
@@ -161,7 +161,12 @@ impl Generator {
         }
     }
 
-    fn snapshot(&mut self) -> Snapshot {
+    fn recent(&mut self) -> RecentRun {
+        let (nominal_ms, request, packed) = (self.wide() as i64, self.wide(), self.wide());
+        RecentRun::restore(RecentSnapshot { nominal_ms, request, packed })
+    }
+
+    fn snapshot(&mut self) -> Snapshot<'static> {
         let lifecycle = match self.below(3) {
             0 => Lifecycle::Open,
             1 => Lifecycle::Completed { completed_at: self.time() },
@@ -182,25 +187,24 @@ impl Generator {
             last_event_at: self.time(),
             clock: self.time(),
             skips: self.several(Generator::time),
-            requests: self.several(|from| {
-                let keys = from.several(Generator::request_key).into();
-                (RequestId(from.text()), Answer { revision: Revision(from.wide()), keys })
-            }),
+            requests: self
+                .several(|from| {
+                    let keys = from.several(Generator::request_key).into();
+                    (RequestId(from.text()), Answer { revision: Revision(from.wide()), keys })
+                })
+                .into(),
             watermark: self.time(),
             paced_until: self.time(),
-            starts: self.several(Generator::start),
-            recent: self.several(|from| RecentSnapshot {
-                nominal_ms: from.wide() as i64,
-                request: from.wide(),
-                packed: from.wide(),
-            }),
+            starts: self.several(Generator::start).into(),
+            recent: self.several(Generator::recent).into(),
             backfills: self.several(Generator::backfill),
         }
     }
 
-    pub fn state(&mut self) -> TreeState {
+    pub fn state(&mut self) -> TreeState<'static> {
         let snapshot = self.snapshot();
-        TreeState { snapshot, runs: self.several(|from| (from.start_id(), RunKey(from.wide() as i64))) }
+        let runs = self.several(|from| (from.start_id(), RunKey(from.wide() as i64)));
+        TreeState { snapshot, runs: runs.into() }
     }
 
     pub fn schedule(&mut self) -> Schedule {

@@ -3,9 +3,9 @@
 use jiff::{SignedDuration, Timestamp};
 use punctual_core::{
     Action, Answer, BackfillRequest, BackfillSnapshot, BufferedStart, CatchupCount, Failure, LastCompletion,
-    Lifecycle, NotStarted, OnResume, Origin, OverlapPolicy, PauseState, Phase, Policies, RecentSnapshot,
-    RequestId, RequestKey, RetryPolicy, Revision, RunAction, Schedule, Snapshot, StartId, Stop, StopKind,
-    Target, Timeouts,
+    Lifecycle, NotStarted, OnResume, Origin, OverlapPolicy, PauseState, Phase, Policies, RecentRun,
+    RecentSnapshot, RequestId, RequestKey, RetryPolicy, Revision, RunAction, Schedule, Snapshot, StartId,
+    Stop, StopKind, Target, Timeouts,
 };
 use punctual_spec::Spec;
 use punctual_store::record::{RunBody, TreeState};
@@ -41,7 +41,7 @@ fn starts() -> Vec<BufferedStart> {
     ]
 }
 
-pub fn state() -> TreeState {
+pub fn state() -> TreeState<'static> {
     let request = BackfillRequest {
         from: at(-100),
         through: at(-50),
@@ -63,11 +63,12 @@ pub fn state() -> TreeState {
         requests: vec![(
             RequestId::new("create"),
             Answer { revision: Revision(1), keys: [RequestKey(7), RequestKey(u64::MAX)].into() },
-        )],
+        )]
+        .into(),
         watermark: at(54),
         paced_until: at(57),
-        starts: starts(),
-        recent: vec![RecentSnapshot { nominal_ms: -5, request: 0, packed: 77 }],
+        starts: starts().into(),
+        recent: vec![RecentRun::restore(RecentSnapshot { nominal_ms: -5, request: 0, packed: 77 })].into(),
         backfills: vec![BackfillSnapshot {
             key: RequestKey(7),
             request,
@@ -77,7 +78,7 @@ pub fn state() -> TreeState {
             blocked_passes: 1,
         }],
     };
-    TreeState { snapshot, runs: vec![(id(4, 4), RunKey(99)), (id(-5, 0), RunKey(100))] }
+    TreeState { snapshot, runs: vec![(id(4, 4), RunKey(99)), (id(-5, 0), RunKey(100))].into() }
 }
 
 pub fn schedule() -> Schedule {

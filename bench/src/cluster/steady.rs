@@ -46,8 +46,13 @@ const WINDOWS: Windows = Windows { count: 10, length: Duration::from_secs(2) };
 
 /// Starts a second that are offered, until they are not kept up with: the last must be more than any machine does, or the most
 /// that was offered would pass for the most that can be done.
-const LOADS: [usize; 11] =
-    [5_000, 10_000, 15_000, 20_000, 40_000, 60_000, 80_000, 100_000, 120_000, 140_000, 160_000];
+fn loads(with_worker: bool) -> &'static [usize] {
+    if with_worker {
+        &[5_000, 10_000, 20_000, 30_000, 40_000, 60_000, 80_000]
+    } else {
+        &[20_000, 40_000, 60_000, 80_000, 100_000, 120_000, 140_000, 160_000, 180_000, 200_000]
+    }
+}
 
 /// Others take no more of the cores than this in a window that is left alone.
 const STOLEN_MAX: f64 = 0.01;
@@ -105,7 +110,7 @@ pub async fn measure(url: &str, figures: &mut Figures) -> Result<()> {
         let label = if with_worker { "with a worker on each" } else { "without a worker" };
         println!("durable starts per second, schedules every {PERIOD} seconds, {nodes} nodes, {label}:");
         let (mut best, mut best_shape, mut kept_up, mut transactions) = (0.0f64, Shape::FRESH, 0, None);
-        for load in LOADS {
+        for load in loads(with_worker).iter().copied() {
             let plan = Plan { nodes, load, with_worker, windows: once(8), tells: false };
             let (seen, shape) = run(url, plan, &mut pace).await?;
             let Some(seen) = seen.first() else { break };

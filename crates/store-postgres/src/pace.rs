@@ -19,7 +19,7 @@ const PAUSE: Duration = Duration::from_micros(2_500);
 const LATE: Duration = Duration::from_micros(500);
 
 /// The longest pause.
-const PAUSE_MAX: Duration = Duration::from_millis(16);
+const PAUSE_MAX: Duration = Duration::from_millis(18);
 
 /// The longest pause before something that somebody waits for.
 const SHORT_MAX: Duration = Duration::from_millis(4);

@@ -31,6 +31,30 @@ fn a_schedule_is_created_once_and_starts_on_time() {
 }
 
 #[test]
+fn what_happens_is_told_line_by_line_only_while_somebody_follows() {
+    let mut bench = Bench::new();
+    bench.create(every(10, "a", allow_all()));
+    let mut lines_of_ten_seconds = |followed| {
+        bench.shard.is_followed(followed);
+        bench.effects.clear();
+        bench.advance(10);
+        assert_eq!(bench.claim(100).len(), 1, "it starts all the same");
+        bench.effects.iter().filter(|effect| effect.contains("Noted")).count()
+    };
+    assert_eq!([true, false, true].map(&mut lines_of_ten_seconds), [2, 0, 2]);
+}
+
+#[test]
+fn a_herd_is_started_whole_however_little_of_it_is_fetched_together() {
+    let mut bench = Bench::new();
+    for number in 0..100 {
+        bench.create(every(10, &format!("s{number}"), allow_all()));
+    }
+    bench.advance(10);
+    assert_eq!(bench.claim(1_000).len(), 100);
+}
+
+#[test]
 fn a_name_that_is_taken_is_refused_and_the_same_request_is_answered_again() {
     let mut bench = Bench::new();
     let first = bench.create(every(10, "a", allow_all()));

@@ -38,8 +38,9 @@ impl Pace {
 }
 
 /// How long everything goes on before anything is measured: the first start of each schedule is not counted. Schedules are read
-/// before it, and PostgreSQL tells what a connection did last only when that has been idle for ten seconds.
-const BEFORE: Duration = Duration::from_secs(2 * PERIOD as u64 + 5);
+/// before it, up to two periods after the beginning, and PostgreSQL tells what a connection did last only when that has been idle
+/// for ten seconds.
+const BEFORE: Duration = Duration::from_secs(2 * PERIOD as u64 + 12);
 
 /// How lateness at half of the most is measured. Where no run ends, states grow all the while: these are soon over.
 const WINDOWS: Windows = Windows { count: 10, length: Duration::from_secs(2) };

@@ -51,9 +51,9 @@ const GIVE_UP: Duration = Duration::from_secs(5);
 /// Where many draw keys, none uses old ones: runs are listed by key, the latest first.
 const KEYS_AGE_MAX: SignedDuration = SignedDuration::from_secs(1);
 
-/// Such stores keep keys for all shards of a node together, so none needs many of its own; and runs that are made at the same time
-/// are neighbours in what is sorted by key.
-const KEYS_MIN: i64 = 1_000;
+/// Such stores keep keys for all shards of a node together, so none needs very many of its own; and runs that are made at the same
+/// time are neighbours in what is sorted by key. They last for two large batches while more are drawn.
+const KEYS_MIN: i64 = 5_000;
 
 /// The engine of one node. Cloning it is cheap; all clones are the same engine.
 #[derive(Clone)]

@@ -16,8 +16,8 @@ use crate::fresh::Fresh;
 use crate::pool::Pool;
 use crate::roster;
 
-/// So many are drawn at a time, or more where somebody needs more: what all shards of a busy node use in half a second.
-const DRAWN: i64 = 65_536;
+/// So many are drawn at a time, or more where somebody needs more: what all shards of a busy node ask for in half a second.
+const DRAWN: i64 = 262_144;
 
 /// Lists are sorted by key, and several nodes draw keys: what was drawn longer ago is not handed out any more.
 const AGE_MAX: Duration = Duration::from_millis(500);
